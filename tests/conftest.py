@@ -16,14 +16,13 @@ import pytest
 from hypothesis import settings
 
 from commod.datasets import fetch_law_school, load_compas
-from thorough import THOROUGH
 
 # A busy machine may take any time for an example, so no test has a deadline.
 # Properties run in every `make test`, so each has few examples at a time. For many:
 # `COMMOD_THOROUGH=1 make test` or `pytest --hypothesis-profile=thorough`.
 settings.register_profile("commod", deadline=None, max_examples=25)
 settings.register_profile("thorough", deadline=None, max_examples=1000)
-settings.load_profile("thorough" if THOROUGH else "commod")
+settings.load_profile("thorough" if os.environ.get("COMMOD_THOROUGH") == "1" else "commod")
 
 SLOW_FIXTURES = {"spark", "postgres", "browser", "demo"}
 
