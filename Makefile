@@ -20,7 +20,7 @@ $(BIN)/python:
 	@touch $@
 
 .venv/develop: .venv/runtime
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,dev,docs]'
 	@touch $@
 
 .venv/docs: .venv/runtime

@@ -103,6 +103,8 @@ def test_a_notebook_runs_and_shows_its_picture(name, tmp_path):
     pytest.importorskip("ipykernel")
     notebook = nbformat.reads(json.dumps(notebook_of(path_of(name))), as_version=4)
     resources = {"metadata": {"path": str(tmp_path)}}
-    nbclient.NotebookClient(notebook, timeout=300, resources=resources).execute()
+    nbclient.NotebookClient(
+        notebook, timeout=300, startup_timeout=300, resources=resources
+    ).execute()
     outputs = notebook.cells[-1].outputs
     assert any("image/png" in output.get("data", {}) for output in outputs)
