@@ -2,16 +2,19 @@
 
 The stored files were written by the commit before, with the fits of this file. Creation time and
 versions are apart. So is rounding: a number within a billionth of the stored one counts as equal,
-because other processors add in another order.
+because other processors add in another order. Older versions of the libraries below fit another
+update, so the comparison is skipped there.
 """
 
 import json
 import math
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pytest
+from packaging.version import Version
 
 from commod import ControlledDebiaser, Patch, ScoreColumn
 from commod._record import from_plain, to_plain
@@ -32,6 +35,12 @@ FITS = {
 DATA = make_biased(400, bias=1.5, n_categories=6, random_state=9)
 
 
+def older_libraries(versions):
+    """Return the libraries of the search that are older here than in the stored versions."""
+    searching = ("numpy", "scipy", "scikit-learn")
+    return [name for name in searching if Version(version(name)) < Version(versions[name])]
+
+
 def rounded_as(value, stored):
     """Return a tree of plain values with the numbers of the stored one where these are close."""
     if isinstance(value, dict) and isinstance(stored, dict):
@@ -46,6 +55,8 @@ def rounded_as(value, stored):
 @pytest.mark.parametrize("name", FITS)
 def test_a_patch_without_edits_has_the_bytes_that_it_had_before(name):
     stored = (FOLDER / f"{name}.json").read_bytes()
+    if older := older_libraries(json.loads(stored)["versions"]):
+        pytest.skip(f"older than at the stored fit: {', '.join(older)}")
     earlier = Patch.load(FOLDER / f"{name}.json").content
     scores = (1 / (1 + np.exp(-DATA.data["x0"] - DATA.data["x1"]))).round(3)
     update = ControlledDebiaser(ScoreColumn("score"), random_state=0, **FITS[name])
