@@ -50,6 +50,21 @@ def test_a_query_whose_interrupt_never_returns_is_abandoned(stub):
     close_connection(stub)  # returns, although the connection does not close
 
 
+def test_a_signal_while_the_thread_starts_abandons_the_query_too(stub, monkeypatch):
+    start, signals = threading.Thread.start, [KeyboardInterrupt]
+
+    def interrupted_start(thread):
+        start(thread)
+        if signals:
+            raise signals.pop()
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted_start)
+    with pytest.raises(KeyboardInterrupt):
+        run_query(stub, stub.query)
+    assert has_abandoned_work()
+    close_connection(stub)  # returns, although the connection does not close
+
+
 def test_a_query_that_answers_an_interrupt_is_waited_for():
     ended, interrupted = [], threading.Event()
 

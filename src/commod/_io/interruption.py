@@ -51,8 +51,9 @@ def run_interruptibly(
         finally:
             done.set()
 
-    thread = _started(call)
+    thread = _thread(call)
     try:
+        thread.start()  # waits until the thread runs, so a signal can break that off, too
         while not done.wait(POLL):
             if poll is not None:
                 poll()
@@ -75,7 +76,9 @@ def call_within_patience(function: Callable[[], None]) -> None:
         with suppress(Exception):
             function()
 
-    _started(call).join(PATIENCE)
+    thread = _thread(call)
+    thread.start()
+    thread.join(PATIENCE)
 
 
 def has_abandoned_work() -> bool:
@@ -89,14 +92,12 @@ def _stop(thread: threading.Thread, done: threading.Event, interrupt: Callable[[
             interrupt()
             done.wait(POLL)
 
-    _started(repeat)
+    _thread(repeat).start()
     if done.wait(PATIENCE):
         thread.join()
     else:
         _abandoned.append(thread)
 
 
-def _started(target: Callable[[], None]) -> threading.Thread:
-    thread = threading.Thread(target=target, name="commod-work", daemon=True)
-    thread.start()
-    return thread
+def _thread(target: Callable[[], None]) -> threading.Thread:
+    return threading.Thread(target=target, name="commod-work", daemon=True)
