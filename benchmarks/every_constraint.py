@@ -370,8 +370,9 @@ class Bar(NamedTuple):
         return f"<= {self.most:g}" + (" (goal)" if self.is_goal else "")
 
     def holds(self, ratio: float) -> bool | None:
-        """Return the verdict; None where there is none."""
-        return None if self.most is None or self.is_goal else not ratio > self.most
+        """Return the verdict; None where there is none, as for a ratio of no fit (NaN)."""
+        is_judged = self.most is not None and not self.is_goal and not np.isnan(ratio)
+        return bool(ratio <= self.most) if is_judged else None
 
 
 def _says_why(status: str) -> bool:
@@ -438,7 +439,7 @@ def _show_case(label: str, fits: pd.DataFrame) -> None:
         f"{label}, {_numbers(fits)}",
         words,
         f"{bar.text}, {note}",
-        not is_silent and bar.holds(ratio),
+        False if is_silent else bar.holds(ratio),
     )
 
 

@@ -93,11 +93,13 @@ def _show_duel(changes: pd.DataFrame, rival: str, least: int) -> None:
         both = rows[[OURS, rival]].dropna()
         n_ours, n_rival = (int(rows[name].notna().sum()) for name in (OURS, rival))
         ours, other = both.mean()
-        held = n_rival == 0 or bool(ours <= other)
+        held = n_ours > 0 and (n_rival == 0 or bool(ours <= other))
         n_held += held
         show(
             f"{table}: {level:g} of the base DM, changes, ours / {rival}",
-            f"{ours:.4f} / {other:.4f} ({len(both)} splits)",
+            f"{ours:.4f} / {other:.4f} ({len(both)} splits)"
+            if n_rival
+            else f"{rows[OURS].mean():.4f} / never reached",
             f"reached {n_ours}, {n_rival}",
             held,
         )

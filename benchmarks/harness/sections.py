@@ -41,10 +41,12 @@ SECTIONS = (
         "one adversary step per step of the model. Every peer has its own adversary and its own "
         "environment. Fairlearn's adversary is linear, as documented, or that of its user guide. "
         "Peers get encoded features; our programs get the raw frame and encode it themselves. "
-        "ControlledDebiaser and OxonFair ask for a P-rule of 0.8. A frontier is 100 models, which "
-        "are measured but not described. A first call is the imports and the first fit of a fresh "
-        'process; next calls are the fits after it. "COMMOD, compiled before" reuses what an '
-        'earlier process compiled. "COMMOD, first fit in parts" imports JAX beforehand, to receive '
+        "ControlledDebiaser and OxonFair ask for a P-rule of 0.8. By default ControlledDebiaser "
+        "also fits on folds, to say what is expected on new people; OxonFair fits once. A frontier "
+        "is 100 models, which are measured but not described. A first call is the imports and the "
+        "first fit of a fresh process; next calls are the fits after it. "
+        '"COMMOD, compiled before" reuses what an earlier process compiled. "COMMOD, first fit in '
+        'parts" imports JAX beforehand, to receive '
         "the times that JAX reports. Its parts may overlap, because tracing can be nested.",
         (
             Column("next calls, s", "seconds"),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import commod
 from commod import ControlledDebiaser, ScoreColumn
+from commod._explore import worker as worker_module
 from commod._explore.edits import PeopleOfFit
 from commod._explore.entry import open_session
 from commod._explore.quiet import without_warnings
@@ -337,6 +338,21 @@ def test_a_task_that_is_stopped_while_its_process_starts_is_not_run_here(worker)
     worker.stop()
     thread.join(60)
     assert answers == [WorkerStoppedError]
+
+
+def test_a_stop_while_the_rows_are_sent_does_not_mean_that_they_cannot_be_sent(worker, monkeypatch):
+    send = worker_module.send
+
+    def stopped(stream, message):
+        worker.stop()  # which closes the stream
+        send(stream, message)
+
+    monkeypatch.setattr(worker_module, "send", stopped)
+    with pytest.raises(WorkerStoppedError):
+        worker.run(("fit", UPDATE))
+    monkeypatch.undo()
+    assert worker.run(("fit", ControlledDebiaser(**UPDATE.get_params()))).target_ == UPDATE.target_
+    assert worker._process is not None  # it ran there
 
 
 def test_a_task_that_nobody_wants_any_more_does_not_begin(worker):

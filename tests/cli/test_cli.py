@@ -360,6 +360,22 @@ def test_audit_keeps_people_of_missing_groups_on_request(folder, call):
     assert found[0]["unknown_groups"]["n_known"] == 150
 
 
+def test_check_keeps_people_of_missing_groups_on_request(folder, call):
+    assert call("debias", "train.csv", *FIT, "--at-least", "0.7")[0] == 0
+    table = pd.read_csv("train.csv").head(900)
+    table.loc[::3, "race"] = None
+    table.to_csv("partly.csv", index=False)
+    told = ("check", "patch.json", "partly.csv", "--sensitive", "race", "--score", "f", "--json")
+    code, _, err = call(*told)
+    assert code == 2 and "--unknown-groups ignore" in err
+    code, out, err = call(*told, "--unknown-groups", "ignore")
+    assert code in (0, 1, 3), err
+    kept = json.loads(out)["audit"]
+    assert kept["n"] == 900 and kept["unknown_groups"]["n_known"] == 600
+    code, out, _ = call(*told, "--drop-missing")
+    assert json.loads(out)["audit"]["n"] == 600
+
+
 def test_audit_counts_alike_in_memory_and_in_the_engine(folder, call):
     told = ("audit", "decided.csv", "--before", "old", "--after", "new", "--sensitive", "race")
     whole, counted = (

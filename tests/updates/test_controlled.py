@@ -910,6 +910,7 @@ def test_a_promise_that_no_update_keeps_is_refused_in_words(rows):
         ({"target": math.nan}, r"target=nan must be a finite number"),
         ({"target": 2.5, "constraints": "equalized_odds"}, r"target=2.5 must .* <= 2"),
         ({"target": 1.5, "constraints": "true_positive_rate_parity"}, r"target=1.5 must .* <= 1"),
+        ({"target": 80}, r"If you mean 80%, pass 0.8\."),
         ({"max_changes": 1.5}, r"max_changes=1.5 must be a finite number >= 0 and <= 1"),
         ({"max_accuracy_loss": -1}, r"max_accuracy_loss=-1 must be"),
         ({"max_volume_change": 7}, r"max_volume_change=7 must be"),

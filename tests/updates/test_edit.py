@@ -14,6 +14,7 @@ import commod
 from commod import COMMOD, ControlledDebiaser, ScoreColumn
 from commod.edit import Cap, EditRecord, Merge, Round
 from commod.exceptions import InputError, TargetWarning
+from commod.scorecard import DISTANCE_COLUMN
 from commod.updates._cross_fit import outcome_at
 from commod.updates._exact_points import GivenPoints, exact_concepts, outcome_of_points
 from commod.updates._refit import refitted_points
@@ -169,6 +170,19 @@ def test_a_refit_beside_pins_needs_no_more_changes(update):
     names = [name for name, _ in update.scorecard_.rows()]
     refitted = edit(update, {}, pin=names[::2], refit=True)
     assert refitted.change_rate_ <= update.change_rate_
+
+
+def test_a_refit_says_that_the_distance_from_the_threshold_keeps_its_points(update):
+    said = "the distance from the threshold kept its points"
+    assert said not in edit(update, {}, refit=True).status_
+    params = {"target": 0.8, "borderline": 0.25}
+    spared = quick_control(ScoreColumn("score"), **params).fit(X, Y, **GROUPS)
+    refitted = edit(spared, {}, refit=True)
+    before, after = (dict(one.scorecard_.rows())[DISTANCE_COLUMN] for one in (spared, refitted))
+    assert before == after
+    assert said in refitted.status_
+    moved = edit(spared, {DISTANCE_COLUMN: 2 * before}, refit=True)
+    assert said not in moved.status_
 
 
 def test_a_refit_finds_fewer_changes_where_a_line_was_spoilt(update):

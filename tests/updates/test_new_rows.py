@@ -17,10 +17,11 @@ from commod.datasets import load_compas, make_biased
 from commod.exceptions import BaseModelWarning, CommodWarning, InputError, TargetWarning
 from commod.metrics._constraint import get_constraint
 from commod.updates import _sample, _search
-from commod.updates._cross_fit import ExpectedFigures, Folds, OutsideRows, Spread
+from commod.updates._cross_fit import ExpectedFigures, Folds, Spread, expected_on, measure
 from commod.updates._expectation import expect_target, internal_targets
 from commod.updates._gates import fit_target
 from commod.updates._new_rows import moved_update
+from commod.updates._outside_rows import OutsideRows
 from commod.updates._search import changed_rows
 from commod.updates._soft_cells import cell_models, draw_folds, with_soft_cells
 
@@ -275,28 +276,55 @@ def test_rows_outside_the_search_sample_replace_the_folds():
     )
 
 
+def decisions_by_row(outside, changed, part):
+    """Return the decision of each row if it changes as often as its stratum does in a part."""
+    problem = outside.kept.problem
+    decisions = problem.rows.base.decisions.astype(float)
+    for stratum in np.unique(outside.stratum):
+        rows = (outside.stratum == stratum) & problem.may_change
+        if (rows & part).any():
+            share = changed[rows & part].mean()
+            decisions[rows] = np.where(problem.rows.base.decisions[rows], 1 - share, share)
+    return decisions
+
+
 @pytest.mark.usefixtures("small_samples")
-def test_the_rows_outside_stand_for_all_rows():
+@pytest.mark.parametrize("max_margin", [None, 0.2])
+@pytest.mark.parametrize("constraints", ["demographic_parity", "equalized_odds"])
+def test_figures_of_few_strata_are_those_of_all_rows(constraints, max_margin, monkeypatch):
+    monkeypatch.setattr(_search, "agrees_with_sample", lambda *_: True)  # no larger sample
+    n = 12_000
+    rows, weight = rows_of(n), np.random.default_rng(0).integers(1, 4, n)
+    update = ControlledDebiaser(
+        MODEL, constraints=constraints, progress=False, borderline=0, max_margin=max_margin
+    )
+    problem = update._prepare(rows.data, rows.target, rows.sensitive_features, weight)
+    outside = OutsideRows.of(fit_target(problem, 0.6 if constraints[0] == "d" else 0.2))
+    changed = np.random.default_rng(1).random(n) < 0.3
+    changed &= problem.may_change & (problem.rows.groups.codes == 0)
+    found = outside._figures(changed)
+    expected = decisions_by_row(outside, changed, outside.part >= 0)
+    _, change_rate, accuracy = measure(problem.constraint, problem.rows, expected)
+    assert (found.change_rate, found.accuracy) == pytest.approx((change_rate, accuracy))
+    parts = [
+        measure(problem.constraint, problem.rows, decisions_by_row(outside, changed, part))
+        for part in (outside.part == number for number in range(5))
+    ]
+    assert [*found.spread] == pytest.approx(np.std(parts, axis=0, ddof=1))
+    fairness, *_ = expected_on(problem.compared, problem.cells, problem.rows, expected)
+    assert found.fairness == pytest.approx(fairness)
+
+
+@pytest.mark.usefixtures("small_samples")
+def test_everybody_changes_where_all_outside_rows_do():
     rows = rows_of(6000)
     update = ControlledDebiaser(MODEL, progress=False, borderline=0)
     problem = update._prepare(rows.data, rows.target, rows.sensitive_features, None)
-    kept = fit_target(problem, 0.8)
-    outside = OutsideRows.of(kept)
-    everybody = np.ones(6000)
-    decisions = outside._expected_decisions(~problem.rows.base.decisions, outside.part >= 0)
-    assert decisions == pytest.approx(everybody)  # all rejected people change, outside as inside
-
-
-@pytest.mark.usefixtures("small_samples")
-def test_rows_beyond_the_largest_margin_say_nothing_about_the_others(monkeypatch):
-    monkeypatch.setattr(_search, "agrees_with_sample", lambda *_: True)  # no larger sample
-    rows = rows_of(6000)
-    update = ControlledDebiaser(MODEL, progress=False, borderline=0, max_margin=0.2)
-    problem = update._prepare(rows.data, rows.target, rows.sensitive_features, None)
-    outside = OutsideRows.of(fit_target(problem, 0.6))
-    before, near = problem.rows.base.decisions, problem.may_change
-    decisions = outside._expected_decisions(near & ~before, outside.part >= 0)
-    assert decisions == pytest.approx(np.where(near, 1.0, before))
+    outside = OutsideRows.of(fit_target(problem, 0.8))
+    rejected = ~problem.rows.base.decisions
+    figures = outside._figures(rejected & problem.may_change)
+    assert figures.fairness == pytest.approx(1.0, abs=1e-3)
+    assert figures.change_rate == pytest.approx(rejected.mean())
 
 
 # ---------------------------------------------------------------------------------------------

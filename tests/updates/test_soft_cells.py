@@ -8,8 +8,15 @@ from sklearn.linear_model import LogisticRegression
 
 from commod import ControlledDebiaser
 from commod.datasets import make_biased
+from commod.updates import _cross_fit, _soft_cells
 from commod.updates._cross_fit import without_fold
-from commod.updates._soft_cells import N_FOLDS, CellModels, cell_models, draw_folds, with_soft_cells
+from commod.updates._soft_cells import (
+    N_FOLDS,
+    CellModels,
+    cell_models,
+    draw_folds,
+    with_soft_cells,
+)
 
 
 def problem_of(n=600, seed=0, constraints="demographic_parity", **options):
@@ -88,3 +95,42 @@ def test_a_cell_that_a_fold_holds_alone_gets_no_probability():
     found = alone.probabilities(rows, None)
     assert (found[:, 0] == 0).all()
     assert found.sum(axis=1) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("constraints", ["demographic_parity", "equalized_odds"])
+def test_blocks_of_rows_have_the_probabilities_of_all_rows(monkeypatch, constraints):
+    problem, _ = problem_of(constraints=constraints)
+    rows = np.random.default_rng(0).permutation(600)[:500]
+    whole = models_of(problem).probabilities(rows, 1)
+    monkeypatch.setattr(_soft_cells, "BLOCK_ROWS", 64)
+    assert models_of(problem).probabilities(rows, 1) == pytest.approx(whole, abs=1e-9)
+
+
+def test_a_large_table_learns_its_bins_from_a_part_and_has_similar_probabilities(monkeypatch):
+    problem, _ = problem_of(6000, bias=1.5)
+    whole = models_of(problem)
+    monkeypatch.setattr(_soft_cells, "MAX_ENCODING_ROWS", 3000)
+    part = models_of(problem)
+    assert whole.terms.table is not None
+    assert part.terms.table is None
+    rows = np.arange(0, 6000, 7)
+    own = part.terms.encoding.encode(problem.rows.columns)
+    assert (part.terms.codes(rows) == own.codes[rows]).all()
+    gap = np.abs(part.probabilities(rows, None) - whole.probabilities(rows, None))
+    assert gap.mean() < 0.01  # they vary by about 0.2
+
+
+def test_folds_of_soft_cells_are_those_that_would_be_drawn(odds):
+    soft = with_soft_cells(odds, models_of(odds))
+    assert (draw_folds(soft) == draw_folds(odds)).all()
+    inner = without_fold(soft, draw_folds(odds), 1)
+    assert (draw_folds(inner) == draw_folds(inner.with_cells(None))).all()
+
+
+def test_a_search_without_a_fold_of_a_large_table_takes_a_part_of_its_rows(monkeypatch, odds):
+    fold = draw_folds(odds)
+    monkeypatch.setattr(_cross_fit, "MAX_ROWS_WITHOUT_FOLD", 100)
+    inner = without_fold(with_soft_cells(odds, models_of(odds)), fold, 1)
+    assert len(inner.rows) == 100
+    assert (np.diff(inner.soft_cells.rows) > 0).all()
+    assert (fold[inner.soft_cells.rows] != 1).all()

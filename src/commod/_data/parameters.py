@@ -43,6 +43,41 @@ def check_number_parameter(value: Any, name: str, kinds: Any, **limits: Any) -> 
     return value
 
 
+def check_number(
+    owner: Any,
+    name: str,
+    *,
+    low: float,
+    high: float = math.inf,
+    whole: bool = False,
+    include: str = "left",
+) -> None:
+    """Raise InputError unless the attribute `name` is a finite number from `low` to `high`.
+
+    With `include` "right", `low` itself is refused. A share that looks like a percentage is refused
+    with the share that it would be.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> check_number(SimpleNamespace(target=85), "target", low=0.0, high=1.0)
+    Traceback (most recent call last):
+    commod.exceptions.InputError: target=85 must be a finite number >= 0 and <= 1. If you mean 85%,
+    pass 0.85.
+    """
+    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
+    value = check_number_parameter(getattr(owner, name), name, kinds)
+    if low <= value <= high and not (include == "right" and value == low):
+        return
+    sign = ">" if include == "right" else ">="
+    most = f" and <= {high:g}" if high < math.inf else ""
+    is_percent = high == 1 and 2 <= value <= 100
+    hint = f" If you mean {value:g}%, pass {value / 100:g}." if is_percent else ""
+    raise InputError(
+        f"{name}={value!r} must be a finite number {sign} {low:g}{most}.{hint}", parameter=name
+    )
+
+
 def check_choice(value: Any, name: str, choices: Iterable[str]) -> str:
     """Return the value if it is one of the texts to choose from.
 

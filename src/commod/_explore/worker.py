@@ -28,6 +28,7 @@ from commod.updates._steps import Listener, listening, tell
 
 _LENGTH = struct.Struct(">Q")
 STARTING = 60.0  # seconds that a process may take to start and to read the rows
+ENDING = 5.0  # seconds that a process may take to end after it has closed its pipes
 
 
 class WorkerStoppedError(Exception):
@@ -134,11 +135,20 @@ class Worker:
             send(process.stdin, (self._people, self._estimator))
             if receive(process.stdout) != "ready":
                 raise TypeError
-        except (EOFError, OSError):  # stopped, or it cannot read the model
-            self._can_send = self._can_send and process.poll() in (None, -9, -15)
-        except Exception:  # a model may refuse to be sent in any way
-            self._can_send = False
+        except Exception as error:  # a model may refuse to be sent in any way
+            if self._process is process:  # otherwise somebody stopped it, and closed its pipes
+                self._store_can_send(process, error)
+
+    def _store_can_send(self, process: subprocess.Popen[bytes], error: Exception) -> None:
+        """Store whether rows and base model can be sent, after an error while they were."""
+        if not isinstance(error, EOFError | OSError):
             process.kill()
+            self._can_send = False
+            return
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(ENDING)
+        if process.poll() not in (None, -9, -15):  # it was not killed: it cannot read the model
+            self._can_send = False
 
     def run(
         self,

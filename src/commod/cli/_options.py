@@ -126,6 +126,13 @@ class PeopleOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PartlyKnownPeople(PeopleOptions):
+    """Which columns hold group and label of the people of an audit; some groups may be unknown."""
+
+    unknown_groups: str = option("error", help=UNKNOWN_GROUPS_HELP)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ColumnOptions(PeopleOptions):
     """Which columns a fit reads, and for what."""
 

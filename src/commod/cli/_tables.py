@@ -10,7 +10,7 @@ import narwhals as nw
 from commod._io.tables import SourceTable, open_tables
 from commod._text import did_you_mean, list_names, n_of
 from commod.cli._engines import EngineOptions
-from commod.cli._options import NameOptions, PeopleOptions, TableOptions
+from commod.cli._options import NameOptions, PartlyKnownPeople, TableOptions
 from commod.cli._printing import Printer
 from commod.exceptions import InputError
 
@@ -119,31 +119,31 @@ def group_values(
 
 def complete_rows(
     table: OpenTable,
-    people: PeopleOptions,
+    people: PartlyKnownPeople,
     printer: Printer,
     decisions: Sequence[str] = (),
-    *,
-    keep_unknown: bool = False,
 ) -> OpenTable:
     """Return the rows whose group and label are known, and at least one of whose `decisions` is.
 
     Rows without any decision are left out with a note. Rows without a group or label are left out
-    with --drop-missing only; otherwise they are an error. With `keep_unknown`, rows without a group
-    stay.
+    with --drop-missing only; otherwise they are an error. With --unknown-groups ignore, rows
+    without a group stay.
     """
     frame: Any = nw.from_native(table.relation)
     if decisions:
         undecided = nw.all_horizontal(*(nw.col(d).is_null() for d in decisions), ignore_nulls=False)
         frame = _leave_out(frame, undecided, "a decision before and after", printer)
-    groups = [] if keep_unknown else people.sensitive
+    groups = [] if people.unknown_groups == "ignore" else people.sensitive
     for name in (*groups, *([people.label] if people.label else ())):
         is_missing = nw.col(name).is_null()
         if people.drop_missing:
             frame = _leave_out(frame, is_missing, name, printer)
         elif n_missing := _count(frame, is_missing):
+            keep = " To keep people of unknown groups, pass --unknown-groups ignore."
             raise InputError(
                 f"Column {name!r} is missing in {n_missing:,} of {table.n_rows:,} rows, but labels "
                 "and groups must be known. Fill it in, or drop such rows with --drop-missing."
+                f"{keep if name in groups else ''}"
             )
     return table.with_relation(frame.to_native())
 

@@ -28,7 +28,7 @@ WHAT = "counted the people; figures that need single rows are not in the audit"
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditColumns(options.PeopleOptions):
+class AuditColumns(options.PartlyKnownPeople):
     """Which columns hold decisions, scores, groups and labels."""
 
     before: str = option(
@@ -45,7 +45,6 @@ class AuditColumns(options.PeopleOptions):
     score_is_for: str | None = option(
         None, help="Label that high scores predict. \\[default: the larger label]"
     )
-    unknown_groups: str = option("error", help=options.UNKNOWN_GROUPS_HELP)
 
     @property
     def parameters(self) -> dict[str, str | None]:
@@ -98,8 +97,7 @@ def command(
         decisions = [columns.before, columns.after]
         within = [("--constraint: the column within", name) for name in requirements.columns]
         _tables.check_columns(source, [*named_columns(columns), *within])
-        ignores = columns.unknown_groups == "ignore"
-        kept = _tables.complete_rows(source, columns, printer, decisions, keep_unknown=ignores)
+        kept = _tables.complete_rows(source, columns, printer, decisions)
         labels = _decision_labels(kept, decisions)
         larger = labels[-1] if len(labels) == 2 else None
         parameters = {

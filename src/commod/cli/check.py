@@ -38,7 +38,7 @@ def command(
     patch: options.PatchFile,
     files: options.Files,
     scores: options.ScoreOptions,
-    people: options.PeopleOptions,
+    people: options.PartlyKnownPeople,
     bound: options.TargetOptions,
     table: options.TableOptions,
     engine: EngineOptions,
@@ -90,6 +90,7 @@ def command(
             label_names=names.labels([labels.negative, labels.positive]),
             group_names=names.groups(_tables.group_values(rows, people.sensitive, names)),
             min_group_size=min_group_size,
+            unknown_groups=people.unknown_groups,
             rows=f"rows of {', '.join(source.files[:3])}",
         )
     print_audit(printer, audit)

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
+from commod._data.parameters import check_number
 from commod.exceptions import InputError
 from commod.rivals._group_model import GroupModel, fit_group_model
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.base import AwareRival
-from commod.updates.base import check_number
 
 Floats = NDArray[np.float64]
 

@@ -9,12 +9,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.parameters import check_number
 from commod.bounds import bayes_optimal_scores
 from commod.rivals._group_probabilities import GroupProbabilityRival
 from commod.rivals._half import HALF
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals._solvers.plug_in import LinearProgramme, curved_gain, decide, fair_margins
-from commod.updates.base import LARGEST_WEIGHT, check_number
+from commod.updates.base import LARGEST_WEIGHT
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.encoding import Encoding, TermTable, learn_encoding
+from commod._data.parameters import check_number
 from commod._solvers.problem import TrainedLayers, TrainingRecord
 from commod.exceptions import InterruptionWarning
 from commod.rivals._rows import RivalFitRows
 from commod.rivals.base import Rival
 from commod.updates._network import Network, raw_network
-from commod.updates.base import LARGEST_WEIGHT, check_number
+from commod.updates.base import LARGEST_WEIGHT
 
 
 @dataclass(frozen=True)

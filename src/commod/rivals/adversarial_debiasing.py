@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._data.parameters import check_choice
+from commod._data.parameters import check_choice, check_number
 from commod._io.optional import require_jax
 from commod._solvers.problem import DebiasingProblem, DebiasingSchedule, TrainedLayers, standardise
 from commod.metrics._constraint import Constraint
@@ -21,7 +21,7 @@ from commod.updates._interface import Decisions
 from commod.updates._network import Network
 from commod.updates._progress import progress_bar
 from commod.updates._trained import check_layers, draw_seeds
-from commod.updates.base import LARGEST_WEIGHT, check_number
+from commod.updates.base import LARGEST_WEIGHT
 
 PROJECTIONS = ("whole", "tensor")
 

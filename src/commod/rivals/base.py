@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from commod._data.columns import Column, Kind, as_fitted, read_columns
 from commod._data.groups import sensitive_names
+from commod._data.parameters import check_number
 from commod._data.tables import check_same_rows
 from commod._solvers.search.threads import single_blas_thread
 from commod.exceptions import InputError
@@ -57,7 +58,7 @@ from commod.updates._interface import (
 )
 from commod.updates._tags import UpdateTags
 from commod.updates._without_target import check_no_bounds
-from commod.updates.base import LARGEST_WEIGHT, BaseUpdate, ChangedDecisions, check_number
+from commod.updates.base import LARGEST_WEIGHT, BaseUpdate, ChangedDecisions
 
 OWN_TAGS = tuple(field.name for field in fields(UpdateTags) if field not in fields(Tags))
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._data.parameters import check_choice
+from commod._data.parameters import check_choice, check_number
 from commod.rivals._projection import ProjectionRival
 from commod.rivals._solvers.projection import Divergence, Dual, MeanScores, ratio_dual, ratio_gap
-from commod.updates.base import LARGEST_WEIGHT, check_number
+from commod.updates.base import LARGEST_WEIGHT
 
 DIVERGENCES = ("kl", "cross_entropy")
 

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, TermTable, learn_encoding
-from commod._data.parameters import check_choice
+from commod._data.parameters import check_choice, check_number
 from commod.rivals._abilities import PARITY
 from commod.rivals._half import HALF, from_half
 from commod.rivals._rows import DecisionRows, RivalFitRows
@@ -27,7 +27,7 @@ from commod.rivals.base import Rival
 from commod.scorecard import on_their_side
 from commod.updates._interface import Decisions
 from commod.updates._trained import safe_moments
-from commod.updates.base import LARGEST_WEIGHT, check_number
+from commod.updates.base import LARGEST_WEIGHT
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]

@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 
 from commod._data.columns import Column
 from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._data.parameters import check_choice
+from commod._data.parameters import check_choice, check_number
 from commod._io.optional import require_jax
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
@@ -38,7 +38,7 @@ from commod.updates._trained import (
     readable_concepts,
     safe_moments,
 )
-from commod.updates.base import LARGEST_WEIGHT, check_number
+from commod.updates.base import LARGEST_WEIGHT
 
 ARCHITECTURES = ("linear", "mlp", "concepts")
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from commod._data.base_model import BaseScores, ScoreColumn
 from commod._data.disclosure import MIN_CATEGORY_SIZE
+from commod._data.parameters import check_number
 from commod.exceptions import InputError
 from commod.rivals._abilities import PARITY
 from commod.rivals._group_column import find_group, group_values, with_constant
@@ -17,7 +18,6 @@ from commod.rivals._half import HALF, at_half
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.base import AwareRival
 from commod.updates._interface import Decisions
-from commod.updates.base import check_number
 
 Floats = NDArray[np.float64]
 OTHERS = "a method that asks nothing of the base model, such as MinimalFlip or ControlledDebiaser"

@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, TermTable, learn_encoding
-from commod._data.parameters import check_choice
+from commod._data.parameters import check_choice, check_number
 from commod.rivals._abilities import PARITY
 from commod.rivals._group_column import find_group
 from commod.rivals._new_model import NewModelRival
@@ -24,7 +24,7 @@ from commod.rivals._solvers.naive_bayes import (
 )
 from commod.rivals.base import AwareRival
 from commod.updates._interface import Decisions
-from commod.updates.base import LARGEST_WEIGHT, check_number
+from commod.updates.base import LARGEST_WEIGHT
 
 Floats = NDArray[np.float64]
 VARIANTS = ("2NB", "MNB")

@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, learn_encoding
-from commod._data.parameters import check_choice
+from commod._data.parameters import check_choice, check_number
 from commod._solvers.search.design import Design
 from commod._text import n_of
 from commod.rivals._rows import DecisionRows, RivalFitRows
@@ -19,7 +19,7 @@ from commod.rivals._solvers.multiaccuracy import AuditedRows, BoostingPath, boos
 from commod.rivals.base import Rival
 from commod.scorecard import margins, on_their_side
 from commod.updates._interface import Decisions
-from commod.updates.base import LARGEST_WEIGHT, check_number
+from commod.updates.base import LARGEST_WEIGHT
 
 Floats = NDArray[np.float64]
 KEPT_ROUNDS = ("best", "last")

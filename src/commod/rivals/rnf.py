@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._data.parameters import check_choice, check_number_parameter
+from commod._data.parameters import check_choice, check_number, check_number_parameter
 from commod._io.optional import require_jax
 from commod._solvers.problem import (
     MAX_MARGIN,
@@ -32,7 +32,7 @@ from commod.updates._interface import Decisions
 from commod.updates._network import Layer, Network
 from commod.updates._progress import progress_bar
 from commod.updates._trained import check_layers, draw_seeds
-from commod.updates.base import LARGEST_WEIGHT, check_number
+from commod.updates.base import LARGEST_WEIGHT
 
 Floats = NDArray[np.float64]
 

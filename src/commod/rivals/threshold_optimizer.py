@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from commod._data.parameters import check_choice
+from commod._data.parameters import check_choice, check_number
 from commod.exceptions import InputError
 from commod.metrics._constraint import CONSTRAINTS, Constraint
 from commod.rivals._half import from_half
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.base import AwareRival
 from commod.updates._interface import Decisions
-from commod.updates.base import check_number
 
 
 class ThresholdOptimizer(AwareRival):

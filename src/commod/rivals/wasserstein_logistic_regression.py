@@ -14,7 +14,7 @@ from sklearn.utils import compute_sample_weight
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, TermTable, learn_encoding
-from commod._data.parameters import check_choice
+from commod._data.parameters import check_choice, check_number
 from commod.exceptions import InputError
 from commod.rivals._abilities import PARITY
 from commod.rivals._base_layers import is_logistic_regression, last_step, model_inputs
@@ -28,7 +28,6 @@ from commod.rivals._solvers.wasserstein_regression import (
 )
 from commod.updates._interface import Decisions
 from commod.updates._trained import safe_moments
-from commod.updates.base import check_number
 
 Floats = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.parameters import check_choice
+from commod._data.parameters import check_choice, check_number
 from commod.rivals._abilities import PARITY
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals._solvers.wasserstein import (
@@ -20,7 +20,6 @@ from commod.rivals._solvers.wasserstein import (
 from commod.rivals.base import AwareRival
 from commod.scorecard import on_their_side
 from commod.updates._interface import Decisions
-from commod.updates.base import check_number
 
 Floats = NDArray[np.float64]
 

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from commod._data.group_probabilities import read_group_probabilities
 from commod._data.groups import UNKNOWN_GROUPS
-from commod._data.parameters import check_choice, check_flag
+from commod._data.parameters import check_choice, check_flag, check_number
 from commod._data.tables import check_same_rows
 from commod._data.weights import check_costs
 from commod._record import Request
 from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError
 from commod.scorecard import SCORE_EDITS
-from commod.updates.base import check_number
 
 CHOICES = {
     "numeric": ("auto", "unit", "bins"),

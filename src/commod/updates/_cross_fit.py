@@ -1,7 +1,7 @@
 """Measure updates on rows that are new to them: search without a part of the rows, apply to it.
 
-The part is one of five folds. On a large table, it is the rows outside the search sample, which are
-new to the direction already.
+The part is one of five folds. On a large table, it is the rows outside the search sample
+(`_outside_rows.py`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._solvers.search.offset import best_offset
+from commod._solvers.search.rates import Cells
 from commod._solvers.search.threads import single_blas_thread
 from commod._statistics.new_samples import expected_values
 from commod.metrics._constraint import Constraint
 from commod.metrics._pairs import change_shares
+from commod.updates._compared import ComparedCells
 from commod.updates._fit_rows import FitRows
 from commod.updates._gates import KeptUpdate
 from commod.updates._held_out import take_fit_rows
@@ -26,15 +28,15 @@ from commod.updates._path import extend_past_target
 from commod.updates._problem import FitProblem
 from commod.updates._repeat import RepeatedUpdate
 from commod.updates._sample import search_samples
-from commod.updates._search import SearchOutcome, changed_rows
-from commod.updates._soft_cells import N_FOLDS, SoftCells, draw_folds
+from commod.updates._search import SearchOutcome
+from commod.updates._soft_cells import N_FOLDS, SoftCells, random_part
 from commod.updates._steps import tell
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Codes = NDArray[np.intp]
 
-MIN_OUTSIDE_ROWS = 30  # of each stratum outside the sample that may change
+MAX_ROWS_WITHOUT_FOLD = 500_000  # to search on: more rows change the direction very little
 
 
 class Spread(NamedTuple):
@@ -74,7 +76,7 @@ def figures_on_folds(
     fairness, change_rate, accuracy = measure(problem.constraint, rows, decisions)
     standing = problem.compared.standing_values(decisions)
     if is_adapted:
-        fairness, *others = expected_on(problem, decisions)
+        fairness, *others = expected_on(problem.compared, problem.cells, rows, decisions)
         standing = tuple(others)
     spread = spread_over(np.array(parts))
     return ExpectedFigures(fairness, change_rate, accuracy, spread, standing)
@@ -89,14 +91,15 @@ def measure(
     return rows.fairness(constraint, decisions), float(share), rows.accuracy(decisions)
 
 
-def expected_on(problem: FitProblem, decisions: Mask | Floats) -> list[float]:
+def expected_on(
+    compared: ComparedCells, cells: Cells, rows: FitRows, decisions: Mask | Floats
+) -> list[float]:
     """Return the expected metrics of as many new people, decided as these rows are.
 
     The first one is that of the constraint that moves; the others stand.
     """
-    cells, weight, compared = problem.cells, problem.rows.weight, problem.compared
-    totals, squares = cells.totals(weight), cells.totals(problem.rows.square_weight)
-    positives = cells.totals(weight * decisions)
+    totals, squares = cells.totals(rows.weight), cells.totals(rows.square_weight)
+    positives = cells.totals(rows.weight * decisions)
     is_empty = totals <= 0
     rates = positives / np.where(is_empty, 1.0, totals)
     sizes = totals**2 / np.where(is_empty, 1.0, squares)  # Kish's
@@ -238,8 +241,8 @@ class FoldDirections:
 
 
 def without_fold(problem: FitProblem, fold: Codes, number: int) -> FitProblem:
-    """Return the problem on the rows outside one fold, with the same terms."""
-    index = np.flatnonzero(fold != number)
+    """Return the problem on the rows outside one fold, or a part of them, with the same terms."""
+    index = np.sort(random_part(np.flatnonzero(fold != number), MAX_ROWS_WITHOUT_FOLD))
     cost, soft = problem.change_cost, problem.soft_cells
     if isinstance(soft, SoftCells):
         soft = SoftCells(soft.models, soft.rows[index], without=number)
@@ -255,66 +258,7 @@ def without_fold(problem: FitProblem, fold: Codes, number: int) -> FitProblem:
 
 
 # ---------------------------------------------------------------------------------------------
-# Rows outside the search sample
-
-
-@dataclass(frozen=True)
-class OutsideRows:
-    """The rows outside the search sample of an update: new to its direction, not to its offset.
-
-    A row belongs to a `stratum` (n,) of cell, decision and label. The sample holds more of some
-    strata than of others, so each stratum changes as its outside rows do. Five `part`s (n,) of the
-    outside rows show the spread; the rows of the sample have −1.
-    """
-
-    kept: KeptUpdate
-    stratum: Codes
-    part: Codes
-
-    @classmethod
-    def of(cls, kept: KeptUpdate) -> OutsideRows | None:
-        """Return the outside rows; None where a stratum that may change has too few of them."""
-        problem, rows = kept.problem, kept.problem.rows
-        if rows.probabilities is not None:  # people of one stratum differ in their probabilities
-            return None
-        label = np.zeros(len(rows), dtype=bool) if rows.label is None else rows.label
-        stratum = 4 * (problem.cells.index + 1) + 2 * rows.base.decisions + label
-        part = draw_folds(problem)
-        part[kept.found.sample.index] = -1
-        n_rows = np.bincount(stratum[problem.may_change])
-        n_outside = np.bincount(stratum[problem.may_change & (part >= 0)], minlength=len(n_rows))
-        is_enough = (n_rows == 0) | (n_outside >= MIN_OUTSIDE_ROWS)
-        return cls(kept, stratum.astype(np.intp), part) if is_enough.all() else None
-
-    def __len__(self) -> int:
-        return self.kept.problem.rows.count(self.part >= 0)
-
-    def figures(self, target: float) -> ExpectedFigures:
-        """Return the figures for an internal target: the same direction with another offset."""
-        return self.figures_of(with_target(self.kept, target).outcome)
-
-    def figures_of(self, outcome: SearchOutcome) -> ExpectedFigures:
-        """Return the figures of an update of the same sample."""
-        problem = self.kept.problem
-        changed = changed_rows(problem, outcome)
-        parts = [self._expected_decisions(changed, self.part == k) for k in range(N_FOLDS)]
-        measured = [measure(problem.constraint, problem.rows, decisions) for decisions in parts]
-        whole = self._expected_decisions(changed, self.part >= 0)
-        _, change_rate, accuracy = measure(problem.constraint, problem.rows, whole)
-        fairness, *standing = expected_on(problem, whole)
-        spread = spread_over(np.array(measured))
-        return ExpectedFigures(fairness, change_rate, accuracy, spread, tuple(standing))
-
-    def _expected_decisions(self, changed: Mask, part: Mask) -> Floats:
-        """Return the decisions of all rows, (n,), if their strata change as those of a part do."""
-        problem = self.kept.problem
-        part = part & problem.may_change  # rows that may not change say nothing about the others
-        n_strata = int(self.stratum.max()) + 1
-        each = problem.rows.each[part]
-        n_rows = np.bincount(self.stratum[part], each, minlength=n_strata)
-        n_changed = np.bincount(self.stratum[part], each * changed[part], minlength=n_strata)
-        share = (n_changed / np.maximum(n_rows, 1))[self.stratum] * problem.may_change
-        return np.asarray(np.where(problem.rows.base.decisions, 1 - share, share))
+# Other offsets
 
 
 def with_target(kept: KeptUpdate, target: float) -> KeptUpdate:
@@ -322,10 +266,15 @@ def with_target(kept: KeptUpdate, target: float) -> KeptUpdate:
     return kept._replace(outcome=outcome_at(kept.problem, kept.outcome, target))
 
 
-def outcome_at(problem: FitProblem, outcome: SearchOutcome, target: float) -> SearchOutcome:
-    """Return the outcome with the same points, and the exact offset for a target."""
+def outcome_at(
+    problem: FitProblem, outcome: SearchOutcome, target: float, eta: Floats | None = None
+) -> SearchOutcome:
+    """Return the outcome with the same points, and the exact offset for a target.
+
+    `eta` (n,) are the totals of the points; None to compute them.
+    """
     effects = problem.effects if outcome.weights.any() else problem.effects.of_nobody()
     inequalities = problem.inequalities(target, effects)
-    eta = problem.terms.total(outcome.points, 0.0)
+    eta = problem.terms.total(outcome.points, 0.0) if eta is None else eta
     moved = best_offset(effects, inequalities, eta, outcome.weights)
     return replace(outcome.moved(moved.offset), violation=moved.violation)

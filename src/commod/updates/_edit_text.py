@@ -7,6 +7,7 @@ from typing import Any
 
 from commod._record import EditRecord
 from commod._text import list_names, n_of, plain
+from commod.scorecard import DISTANCE_COLUMN
 
 
 def edit_texts(update: Any, goal: str, *, is_missed: bool, groups: str) -> Iterator[str]:
@@ -23,7 +24,13 @@ def edit_texts(update: Any, goal: str, *, is_missed: bool, groups: str) -> Itera
         n_terms = n_of(len(last.pinned), "term")
         yield f"The edit pinned {n_terms}: {list_names([plain(name) for name in last.pinned])}."
     if last.refit:
-        yield "All terms that were neither edited nor pinned were fitted again."
+        points = [
+            dict(one.scorecard_.rows()).get(DISTANCE_COLUMN)
+            for one in (update._earlier_update, update)
+        ]
+        kept = points[0] is not None and points[0] == points[1]
+        but = f"; the {DISTANCE_COLUMN} kept its points" if kept else ""
+        yield f"All terms that were neither edited nor pinned were fitted again{but}."
     rows = f"on the fit rows {groups}".rstrip()
     if last.offset == "keep":
         is_reached = "is not reached" if is_missed else "is reached"

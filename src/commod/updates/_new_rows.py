@@ -16,12 +16,12 @@ from typing import NamedTuple
 from commod.updates._cross_fit import (
     Folds,
     NewRows,
-    OutsideRows,
     figures_on_folds,
     with_target,
 )
 from commod.updates._expectation import Expectation, expect_target, is_near_parity
 from commod.updates._gates import KeptUpdate, fit_fewest, spend
+from commod.updates._outside_rows import OutsideRows
 from commod.updates._problem import FitProblem
 from commod.updates._repeat import refit_target
 from commod.updates._search import changed_rows

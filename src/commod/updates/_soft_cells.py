@@ -10,7 +10,7 @@ of the row. A search that leaves out one more fold uses models without both of t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from scipy.special import logit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from commod._data.columns import Column
 from commod._data.encoding import Encoding, TermTable, learn_encoding
 from commod.exceptions import InputError
 from commod.updates._probable_cells import ProbableCells
@@ -35,14 +36,25 @@ RIDGE = 0.01  # per standard deviation of a term, on the mean loss
 N_STEPS, TOLERANCE = 30, 1e-3  # of a regression: probabilities need few digits
 MAX_DENSE_ENTRIES = 4_000_000  # of a matrix: products with larger ones are quicker if sparse
 MAX_LEARNING_ROWS = 50_000  # of a regression: more rows change its probabilities very little
+MAX_ENCODING_ROWS = 200_000  # that bins and categories of the regressions are learned from
+BLOCK_ROWS = 200_000  # whose matrix is in memory at the same time
 SMALLEST_PROBABILITY = 1e-6  # of a cell: less hardly moves a model
 N_BASE_NUMBERS = 2  # of the numbers: logit of the base score, base decision
 MAX_SCORE = 1 - 1e-6  # a score of 1 has no finite logit
 
 
 def draw_folds(problem: FitProblem) -> Codes:
-    """Return the fold of each row, (n,); folds have equal shares of each cell and decision."""
+    """Return the fold of each row, (n,); folds have equal shares of each cell and decision.
+
+    They depend on cells and decisions alone. Models of soft cells have drawn them already.
+    """
+    soft = problem.soft_cells
+    if isinstance(soft, SoftCells) and soft.without is None:
+        return soft.models.fold[soft.rows]
     strata = 2 * (problem.cells.index + 1) + problem.rows.base.decisions
+    strata = strata.astype(
+        np.min_scalar_type(int(strata.max(initial=0)))
+    )  # short ones sort quickly
     random_draws = np.random.RandomState(0).random_sample(len(strata))
     fold = np.empty(len(strata), dtype=np.intp)
     fold[np.lexsort([random_draws, strata])] = np.arange(len(strata)) % N_FOLDS
@@ -60,7 +72,7 @@ class CellRegression(NamedTuple):
 class CellModels:
     """Logistic regressions of the cell of each row on its terms, fitted when they are needed.
 
-    - `terms`: the terms of the rows, numbers in bins; `numbers` (n, k): further columns.
+    - `terms`: the terms of the rows; `numbers`: further columns.
     - `scale` (n_terms,): the standard deviation of the terms.
     - `cell` (n,): the cell within the stratum of the row, −1 for a row in no cell; `n_cells` is
       the number of cells of a stratum. Columns say in which stratum a row is.
@@ -69,8 +81,8 @@ class CellModels:
     - `membership` (n, n_cells): probabilities of the cells where users state those of the groups.
     """
 
-    terms: TermTable
-    numbers: Floats
+    terms: BinnedTerms
+    numbers: BaseNumbers
     scale: Floats
     cell: Codes
     n_cells: int
@@ -81,14 +93,13 @@ class CellModels:
     _fitted: dict[frozenset[int], CellRegression] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, problem: FitProblem, encoding: Encoding) -> CellModels:
-        """Return the models of a problem; `encoding` has numbers in bins."""
-        rows, terms, cells = problem.rows, encoding.encode(problem.rows.columns), problem.cells
+    def of(cls, problem: FitProblem, terms: BinnedTerms, scale: Floats) -> CellModels:
+        """Return the models of a problem, for its terms and their standard deviation."""
+        rows, cells = problem.rows, problem.cells
         n_cells = problem.compared.n_cells_of_stratum
-        _, scale = terms.moments(rows.weight)
         return cls(
             terms=terms,
-            numbers=_standardised(_numbers(problem), rows.weight),
+            numbers=BaseNumbers.of(problem),
             scale=np.where(scale > 0, scale, 1.0),
             cell=np.where(cells.index < 0, -1, cells.index % n_cells),
             n_cells=n_cells,
@@ -120,11 +131,12 @@ class CellModels:
         They depend neither on the fold of the row nor on the fold `without`.
         """
         result = np.zeros((len(rows), self.n_cells + 1))
-        matrix, fold = self._matrix(rows), self.fold[rows]
-        for number in np.unique(fold):
-            model, cells = self._without(frozenset({number, without} - {None}))
-            is_in = fold == number
-            result[np.ix_(is_in, cells)] = model.predict_proba(matrix[is_in])
+        for block in _blocks(len(rows)):
+            matrix, fold = self._matrix(rows[block]), self.fold[rows[block]]
+            for number in np.unique(fold):
+                model, cells = self._without(frozenset({number, without} - {None}))
+                is_in = fold == number
+                result[block][np.ix_(is_in, cells)] = model.predict_proba(matrix[is_in])
         return result[:, :-1]
 
     def _without(self, left_out: frozenset[int]) -> CellRegression:
@@ -173,12 +185,12 @@ class CellModels:
 
         The first `n_left_out` of the numbers are not part of it.
         """
-        numbers = self.numbers[rows][:, n_left_out:]
-        codes = self.terms.codes[rows]
-        is_present = codes < self.terms.n_terms
+        numbers = self.numbers.take(rows)[:, n_left_out:]
+        codes, n_terms = self.terms.codes(rows), len(self.scale)
+        is_present = codes < n_terms
         position = np.broadcast_to(np.arange(len(rows))[:, None], codes.shape)[is_present]
         present = codes[is_present].astype(np.intp)
-        shape = (len(rows), self.terms.n_terms)
+        shape = (len(rows), n_terms)
         terms = sparse.csr_matrix((1 / self.scale[present], (position, present)), shape=shape)
         if terms.shape[0] * terms.shape[1] <= MAX_DENSE_ENTRIES:
             return np.hstack([numbers, terms.toarray()])
@@ -187,24 +199,67 @@ class CellModels:
 
 def learning_rows(is_known: Mask) -> Codes:
     """Return the known rows, or a random part of them where they are too many."""
-    rows = np.flatnonzero(is_known)
-    if len(rows) <= MAX_LEARNING_ROWS:
-        return rows
-    return np.random.RandomState(0).permutation(rows)[:MAX_LEARNING_ROWS]
+    return random_part(np.flatnonzero(is_known), MAX_LEARNING_ROWS)
 
 
-def _numbers(problem: FitProblem) -> Floats:
-    """Return the logit of the base score, the base decision and the numeric terms, (n, k)."""
-    base = problem.rows.base
-    scores = np.clip(base.for_positive.scores, 1 - MAX_SCORE, MAX_SCORE)
-    return np.column_stack([logit(scores), base.decisions, problem.terms.numeric])
+def random_part(rows: Codes, most: int) -> Codes:
+    """Return the rows, or a random part of them where there are more than `most`."""
+    return rows if len(rows) <= most else np.random.RandomState(0).permutation(rows)[:most]
 
 
-def _standardised(numbers: Floats, weight: Floats) -> Floats:
-    share = weight / weight.sum()
-    centred = numbers - share @ numbers
-    spread = np.sqrt(share @ centred**2)
-    return np.asarray(centred / np.where(spread > 0, spread, 1.0))
+@dataclass(frozen=True)
+class BinnedTerms:
+    """The terms of n rows, with numbers in bins; without a `table`, rows are encoded when taken."""
+
+    encoding: Encoding
+    columns: Sequence[Column]
+    table: TermTable | None
+
+    def codes(self, rows: Codes) -> NDArray[np.int16] | NDArray[np.int32]:
+        """Return the codes of `rows` (m,), (m, q), as in a `TermTable`."""
+        if self.table is not None:
+            return self.table.codes[rows]
+        return self.encoding.encode([column.take(rows) for column in self.columns]).codes
+
+
+@dataclass(frozen=True)
+class BaseNumbers:
+    """Logit of the base score, base decision and numeric terms; standardised where rows are taken.
+
+    - `scores`, `decisions` (n,) and `numeric` (n, k − 2): the columns of all rows.
+    - `mean`, `spread` (k,): the weighted mean and standard deviation of the columns.
+    """
+
+    scores: Floats
+    decisions: Mask
+    numeric: Floats
+    mean: Floats
+    spread: Floats
+
+    @classmethod
+    def of(cls, problem: FitProblem) -> BaseNumbers:
+        """Return the numbers of a problem; no copy of all rows is kept."""
+        base, weight = problem.rows.base, problem.rows.weight
+        columns = base.for_positive.scores, base.decisions, problem.terms.numeric
+        share, blocks = weight / weight.sum(), _blocks(len(weight))
+        mean = sum(share[block] @ _numbers(*columns, block) for block in blocks)
+        squares = (share[block] @ (_numbers(*columns, block) - mean) ** 2 for block in blocks)
+        spread = np.sqrt(sum(squares))
+        return cls(*columns, np.asarray(mean), np.where(spread > 0, spread, 1.0))
+
+    def take(self, rows: Codes) -> Floats:
+        """Return the standardised numbers of `rows` (m,), (m, k)."""
+        numbers = _numbers(self.scores, self.decisions, self.numeric, rows)
+        return np.asarray((numbers - self.mean) / self.spread)
+
+
+def _numbers(scores: Floats, decisions: Mask, numeric: Floats, rows: Codes | slice) -> Floats:
+    clipped = np.clip(scores[rows], 1 - MAX_SCORE, MAX_SCORE)
+    return np.column_stack([logit(clipped), decisions[rows], numeric[rows]])
+
+
+def _blocks(n: int) -> list[slice]:
+    return [slice(first, first + BLOCK_ROWS) for first in range(0, n, BLOCK_ROWS)]
 
 
 @dataclass(frozen=True)
@@ -231,14 +286,20 @@ def with_soft_cells(problem: FitProblem, models: CellModels) -> FitProblem:
 def cell_models(problem: FitProblem, min_category_size: int, locked: Collection[str]) -> CellModels:
     """Return the models of the cells of a problem, on its columns without the locked ones."""
     rows = problem.rows
+    part = random_part(np.arange(len(rows)), MAX_ENCODING_ROWS)
+    is_whole = len(part) == len(rows)
+    columns = rows.columns if is_whole else [column.take(part) for column in rows.columns]
     try:
         encoding = learn_encoding(
-            rows.columns,
-            rows.weight,
+            columns,
+            rows.weight[part],
             min_category_size=min_category_size,
             locked=locked,
             numeric="bins",
         )
     except InputError:  # no column has two bins: the numbers themselves are left
         encoding = Encoding(())
-    return CellModels.of(problem, encoding)
+    table = encoding.encode(columns)
+    _, scale = table.moments(rows.weight[part])
+    terms = BinnedTerms(encoding, rows.columns, table if is_whole else None)
+    return CellModels.of(problem, terms, scale)

@@ -20,11 +20,11 @@ from commod.updates._cross_fit import (
     ExpectedFigures,
     FoldDirections,
     Folds,
-    OutsideRows,
     Spread,
 )
 from commod.updates._expectation import MAX_SPREAD_OF_CHANGES, is_steady, monotone_fairness
 from commod.updates._gates import KeptUpdate
+from commod.updates._outside_rows import OutsideRows
 from commod.updates._path import SearchedPath
 from commod.updates._search import SearchOutcome, changed_rows
 from commod.updates._soft_cells import draw_folds

@@ -32,13 +32,13 @@ from commod.updates._cross_fit import (
     ExpectedFigures,
     Folds,
     NewRows,
-    OutsideRows,
     figures_on_folds,
     without_fold,
 )
 from commod.updates._expectation import expect_target
 from commod.updates._gates import KeptUpdate
 from commod.updates._new_rows import ExpectedUpdate, expect_as_it_is
+from commod.updates._outside_rows import OutsideRows
 from commod.updates._problem import FitProblem
 from commod.updates._sample import SearchSample
 from commod.updates._search import SearchOutcome, changed_rows, half_offset

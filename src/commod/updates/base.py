@@ -566,25 +566,6 @@ def by_column(
     return partition_by_column(concepts, encoding.term_columns, np.column_stack(added), weight)
 
 
-def check_number(
-    update: BaseUpdate,
-    name: str,
-    *,
-    low: float,
-    high: float = np.inf,
-    whole: bool = False,
-    include: str = "left",
-) -> None:
-    """Raise InputError unless a parameter is a finite number from `low` to `high`."""
-    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
-    value = check_number_parameter(getattr(update, name), name, kinds)
-    if not low <= value <= high or (include == "right" and value == low):
-        sign = ">" if include == "right" else ">="
-        most = f" and <= {high:g}" if high < np.inf else ""
-        message = f"{name}={value!r} must be a finite number {sign} {low:g}{most}."
-        raise InputError(message, parameter=name)
-
-
 def check_locked(
     locked: Collection[str], names: Sequence[str], score: Collection[str] = ()
 ) -> None:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, TermTable
-from commod._data.parameters import check_choice
+from commod._data.parameters import check_choice, check_number
 from commod._record import Audit
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
@@ -42,7 +42,7 @@ from commod.updates._trained import (
     readable_concepts,
 )
 from commod.updates._without_target import check_no_bounds
-from commod.updates.base import LARGEST_WEIGHT, check_number
+from commod.updates.base import LARGEST_WEIGHT
 from commod.updates.ratio import RatioFunction, RatioUpdate
 
 DEFAULT_GRID = {

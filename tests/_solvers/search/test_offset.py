@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_problems import CONSTRAINTS, Small, is_met, quick, seeds
 
+from commod._solvers.search import offset
 from commod._solvers.search.offset import Direction, _binned_offset, best_offset
 from commod._solvers.search.rates import Caps
 
@@ -31,13 +32,19 @@ def cuts_by_hand(small, target, eta):
     target=st.sampled_from([0.2, 0.5, 0.8]),
     ties=st.booleans(),
     capped=st.booleans(),
+    many=st.booleans(),
 )
-def test_the_best_cut_is_the_best_of_all_cuts(seed, constraints, n_groups, target, ties, capped):
+def test_the_best_cut_is_the_best_of_all_cuts(
+    seed, constraints, n_groups, target, ties, capped, many
+):
     caps = Caps(changes=0.25, accuracy_loss=0.2, volume_change=0.2) if capped else Caps()
     small = Small(seed, constraints, n_groups=n_groups, caps=caps)
     eta = small.rng.integers(-3, 4, small.n) if ties else small.rng.normal(size=small.n)
     eta = eta.astype(float)
-    cut = best_offset(small.effects, small.inequalities(target), eta, np.zeros(0))
+    with pytest.MonkeyPatch.context() as patch:
+        if many:  # then the highest rows are tried first
+            patch.setattr(offset, "MAX_SORTED_ROWS", 4)
+        cut = best_offset(small.effects, small.inequalities(target), eta, np.zeros(0))
     changed = small.may_change & (eta + cut.offset > 0)
     assert cut.cost == pytest.approx(changed.sum() / small.n)
     assert small.within_caps(changed)

@@ -27,6 +27,7 @@ TIE = 1e-9  # rows whose w·x differs by less than this share of its range chang
 MAX_PREFIXES = 1 << 17  # prefixes examined together
 MAX_SORTED_ROWS = 1 << 18  # an offset that need not be exact does not sort more rows than this
 N_BINS = 1 << 18  # bins of w·x that replace sorting
+HEADS = (8, 2)  # of very many rows, an eighth, then half of them are tried first: most change few
 
 
 @dataclass(frozen=True)
@@ -69,13 +70,46 @@ def best_offset(
     n_rows = np.count_nonzero(effects.may_change)
     if not exact and n_rows > MAX_SORTED_ROWS:
         return _binned_offset(effects, inequalities, eta, w)
+    if n_rows > MAX_SORTED_ROWS and (effects.cost >= 0).all():
+        rows = np.flatnonzero(effects.may_change)
+        tie = TIE * float(np.ptp(eta[rows]))
+        for share in HEADS:
+            head = _highest(eta, rows, n_rows // share)
+            found = _sorted_offset(effects, inequalities, eta, w, head, tie, is_whole=False)
+            if found.violation == 0:
+                return found
     order = np.argsort(np.where(effects.may_change, -eta, np.inf))[:n_rows]
+    tie = TIE * float(np.ptp(eta[order])) if n_rows else 0.0
+    return _sorted_offset(effects, inequalities, eta, w, order, tie)
+
+
+def _highest(eta: Floats, rows: Index, n_highest: int) -> Index:
+    """Return those of `rows` (m,) with the highest η, highest first."""
+    head = rows[np.argpartition(-eta[rows], n_highest)[:n_highest]]
+    return np.asarray(head[np.argsort(-eta[head])])
+
+
+def _sorted_offset(
+    effects: ChangeEffects,
+    inequalities: SumInequalities,
+    eta: Floats,
+    w: Floats,
+    order: Index,
+    tie: float,
+    *,
+    is_whole: bool = True,
+) -> Direction:
+    """Return the best of the offsets between rows of `order` (m,), highest η first.
+
+    Rows that differ by at most `tie` change together. Where other rows that may change have a
+    lower η, the order is not `is_whole`: changing all of its rows is then none of the offsets.
+    """
     sorted_eta = eta[order]
-    tie = TIE * float(np.ptp(sorted_eta)) if n_rows else 0.0
-    is_offset = np.concatenate([[True], sorted_eta[:-1] - sorted_eta[1:] > tie, [True]])
-    is_offset = is_offset[: n_rows + 1]
+    gaps = sorted_eta[:-1] - sorted_eta[1:] > tie
+    is_offset = np.concatenate([[True], gaps, [is_whole]])[: len(order) + 1]
     prefixes = _prefixes(effects, order, _n_prefixes(inequalities))
-    violation, cost, k = _cheapest(inequalities, prefixes, is_offset)
+    is_rising = bool((effects.cost[order] >= 0).all())
+    violation, cost, k = _cheapest(inequalities, prefixes, is_offset, is_rising=is_rising)
     return Direction(w, _offset_after(sorted_eta, k), cost, violation)
 
 
@@ -98,11 +132,16 @@ def _n_prefixes(inequalities: SumInequalities) -> int:
 
 
 def _cheapest(
-    inequalities: SumInequalities, prefixes: Iterable[PrefixBlock], is_offset: NDArray[np.bool_]
+    inequalities: SumInequalities,
+    prefixes: Iterable[PrefixBlock],
+    is_offset: NDArray[np.bool_],
+    *,
+    is_rising: bool,
 ) -> tuple[float, float, int]:
     """Return violation, cost and number of the best prefix.
 
-    Where the caps allow none, that is prefix 0 with an infinite violation.
+    Where the caps allow none, that is prefix 0 with an infinite violation. Where no change has a
+    negative cost, costs are rising: no prefix after one that reaches the target is cheaper.
     """
     best = (float("inf"), 0.0, 0)
     for first, sums, costs in prefixes:
@@ -116,6 +155,8 @@ def _cheapest(
         ties = np.flatnonzero(allowed & (violation <= least))
         k = ties[np.argmin(costs[ties])]
         best = min(best, (float(least), float(costs[k]), first + int(k)), key=lambda p: p[:2])
+        if is_rising and best[0] == 0:
+            break
     return best
 
 
@@ -154,7 +195,8 @@ def _binned_offset(
         angle = np.arctan((middle - eta[rows]) / spread)  # bins in the tails are as full as others
         np.clip((angle / np.pi + 0.5) * N_BINS, 0, N_BINS - 1, out=bins[rows], casting="unsafe")
     prefixes = _bin_prefixes(effects, bins, _n_prefixes(inequalities))
-    violation, cost, k = _cheapest(inequalities, prefixes, np.ones(N_BINS + 1, dtype=bool))
+    is_offset, is_rising = np.ones(N_BINS + 1, dtype=bool), bool((effects.cost >= 0).all())
+    violation, cost, k = _cheapest(inequalities, prefixes, is_offset, is_rising=is_rising)
     if 0 < k < N_BINS:
         boundary = middle - spread * float(np.tan(np.pi * (k / N_BINS - 0.5)))
         return Direction(w, -boundary, cost, violation)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 from threading import Lock
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 
 class _SharedThreadLimit:
@@ -22,7 +23,7 @@ class _SharedThreadLimit:
     def __enter__(self) -> None:
         with self._lock:
             if not self._n_inside:
-                self._limits = threadpool_limits(1, "blas")
+                self._limits = _controller().limit(limits=1, user_api="blas")
                 _release_control()
             self._n_inside += 1
 
@@ -40,8 +41,14 @@ def _release_control() -> None:
     threadpoolctl reserves this for the thread that set it first, and ignores the others, until a
     context of that thread ends. The last search to leave may run in another thread.
     """
-    with threadpool_limits(None):
+    with _controller().limit(limits=None):
         pass
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Return the libraries that are loaded now; to look for them takes milliseconds."""
+    return ThreadpoolController()
 
 
 single_blas_thread = _SharedThreadLimit()  # products this small lose time to more threads

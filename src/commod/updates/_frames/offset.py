@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod.updates._cross_fit import MIN_OUTSIDE_ROWS, Folds, OutsideRows, with_target
+from commod.updates._cross_fit import Folds, with_target
 from commod.updates._expectation import Expectation, expect_target, is_near_parity
 from commod.updates._frames.cut import (
     EtaCounts,
@@ -23,6 +23,7 @@ from commod.updates._frames.lines import CountedProblem
 from commod.updates._frames.sample import PulledRows
 from commod.updates._gates import KeptUpdate
 from commod.updates._new_rows import expect_as_it_is, moved_update
+from commod.updates._outside_rows import OutsideRows
 from commod.updates._sample import SampleComparison
 from commod.updates._search import SearchOutcome, changed_rows
 from commod.updates._soft_cells import draw_folds
@@ -144,15 +145,7 @@ class FrameCut:
 
     def _outside(self) -> OutsideRows | None:
         """Return the people outside the sample; None where a stratum has too few of them."""
-        problem, part = self.on_all.problem, self.counts.part
-        rows, acts = problem.rows, problem.may_change
-        label = np.zeros(len(rows), dtype=bool) if rows.label is None else rows.label
-        stratum = (4 * (problem.cells.index + 1) + 2 * rows.base.decisions + label).astype(np.intp)
-        n_rows = np.bincount(stratum[acts], rows.each[acts])
-        outside = acts & (part >= 0)
-        n_outside = np.bincount(stratum[outside], rows.each[outside], minlength=len(n_rows))
-        is_enough = (n_rows == 0) | (n_outside >= MIN_OUTSIDE_ROWS)
-        return OutsideRows(self.on_all, stratum, part) if is_enough.all() else None
+        return OutsideRows.in_parts(self.on_all, self.counts.part)
 
     def exact(self, target: float) -> FrameCut:
         """Return the cut with the exact offset for a target."""
