@@ -142,12 +142,17 @@ class TermTable:
         """
         total = np.full(len(self), start)
         present = np.append(points, 0.0)
+        firsts = np.concatenate([self.numeric_terms, self.code_terms])
+        order = np.argsort(firsts, kind="stable")
+        ends = np.append(firsts[order], self.n_terms)[1:]
         p = len(self.numeric_terms)
-        for j in np.argsort(np.concatenate([self.numeric_terms, self.code_terms]), kind="stable"):
+        for j, first, end in zip(order, firsts[order], ends, strict=True):
+            if not points[first:end].any():
+                continue  # most columns of an update have no points
             if j >= p:
                 total += present.take(self.codes[:, j - p])
-            elif points[self.numeric_terms[j]]:
-                total += points[self.numeric_terms[j]] * self.numeric[:, j]
+            else:
+                total += points[first] * self.numeric[:, j]
         return total
 
     def n_people(self, weight: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -155,11 +160,12 @@ class TermTable:
 
         A number is present in every row.
         """
-        counted = weight > 0
+        is_counted = weight > 0
+        counted = slice(None) if is_counted.all() else is_counted
         n_people = np.zeros(self.n_terms + 1, dtype=np.intp)
         for codes in self.codes.T:
             n_people += np.bincount(codes[counted], minlength=self.n_terms + 1)
-        n_people[self.numeric_terms] = np.count_nonzero(counted)
+        n_people[self.numeric_terms] = np.count_nonzero(is_counted)
         return n_people[:-1]
 
     def moments(

@@ -37,7 +37,8 @@ class Strata:
     @classmethod
     def everybody(cls, n_rows: int, n_groups: int) -> Strata:
         """Return one stratum of all people, where all groups are compared."""
-        return cls(np.zeros(n_rows, np.intp), ("",), np.ones((1, n_groups), dtype=bool))
+        codes = np.broadcast_to(np.intp(0), n_rows)  # takes no memory
+        return cls(codes, ("",), np.ones((1, n_groups), dtype=bool))
 
     def take(self, index: IntArray) -> Strata:
         """Return the strata of the rows `index` (m,); the same groups are compared."""
@@ -226,6 +227,8 @@ def _joint_strata(codes: Sequence[IntArray]) -> tuple[IntArray, list[IntArray]]:
     """
     joint = np.zeros(len(codes[0]), dtype=np.intp)
     for part in codes:
+        if not part.any():
+            continue  # one stratum of all people splits no combination
         joint = joint * (int(part.max(initial=0)) + 2) + part + 1
         _, joint = np.unique(joint, return_inverse=True)
     first = np.zeros(int(joint.max(initial=0)) + 1, dtype=np.intp)

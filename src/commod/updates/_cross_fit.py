@@ -29,7 +29,7 @@ from commod.updates._problem import FitProblem
 from commod.updates._repeat import RepeatedUpdate
 from commod.updates._sample import search_samples
 from commod.updates._search import SearchOutcome
-from commod.updates._soft_cells import N_FOLDS, SoftCells, random_part
+from commod.updates._soft_cells import N_FOLDS, FoldNumbers, SoftCells, random_part
 from commod.updates._steps import tell
 
 Floats = NDArray[np.float64]
@@ -61,7 +61,7 @@ class ExpectedFigures(NamedTuple):
 
 
 def figures_on_folds(
-    problem: FitProblem, decisions: Mask, fold: Codes, *, is_adapted: bool = True
+    problem: FitProblem, decisions: Mask, fold: FoldNumbers, *, is_adapted: bool = True
 ) -> ExpectedFigures:
     """Return the figures of decisions (n,) on all rows, and their spread over the folds.
 
@@ -133,7 +133,7 @@ class Folds:
     """Searches by the recipe of an update, each without one fold."""
 
     kept: KeptUpdate
-    fold: Codes
+    fold: FoldNumbers
 
     @cached_property
     def searches(self) -> list[RepeatedUpdate]:
@@ -218,7 +218,7 @@ class FoldDirections:
     """A direction for each fold; its offset is determined on the rows outside the fold."""
 
     problem: FitProblem
-    fold: Codes
+    fold: FoldNumbers
     parts: Sequence[FoldDirection]
 
     def figures(self, target: float) -> ExpectedFigures:
@@ -240,7 +240,7 @@ class FoldDirections:
         return figures_on_folds(self.problem, decisions, self.fold), float(np.mean(shares))
 
 
-def without_fold(problem: FitProblem, fold: Codes, number: int) -> FitProblem:
+def without_fold(problem: FitProblem, fold: FoldNumbers, number: int) -> FitProblem:
     """Return the problem on the rows outside one fold, or a part of them, with the same terms."""
     index = np.sort(random_part(np.flatnonzero(fold != number), MAX_ROWS_WITHOUT_FOLD))
     cost, soft = problem.change_cost, problem.soft_cells

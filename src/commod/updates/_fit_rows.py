@@ -123,7 +123,7 @@ class FitRows:
         codes = number[self.groups.codes]
         return np.where(self.in_constraint, codes, -1), int(is_large.sum())
 
-    @property
+    @cached_property
     def is_large_group(self) -> NDArray[np.bool_]:
         """Return which groups are in the constraint, shape (n_groups,)."""
         if self.kept_groups is not None:

@@ -25,7 +25,7 @@ from commod.updates._gates import KeptUpdate
 from commod.updates._held_out import take_fit_rows
 from commod.updates._problem import FitProblem
 from commod.updates._search import SearchOutcome, changed_rows
-from commod.updates._soft_cells import N_FOLDS, draw_folds
+from commod.updates._soft_cells import N_FOLDS, FoldNumbers, draw_folds
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -45,7 +45,7 @@ class OutsideRows:
 
     kept: KeptUpdate
     stratum: Codes
-    part: Codes
+    part: FoldNumbers
 
     @classmethod
     def of(cls, kept: KeptUpdate) -> OutsideRows | None:
@@ -57,7 +57,7 @@ class OutsideRows:
         return cls.in_parts(kept, part)
 
     @classmethod
-    def in_parts(cls, kept: KeptUpdate, part: Codes) -> OutsideRows | None:
+    def in_parts(cls, kept: KeptUpdate, part: FoldNumbers) -> OutsideRows | None:
         """Return the outside rows in these parts (n,); None where a stratum has too few."""
         problem, rows, acts = kept.problem, kept.problem.rows, kept.problem.may_change
         label = np.zeros(len(rows), dtype=bool) if rows.label is None else rows.label
@@ -89,7 +89,7 @@ class OutsideRows:
     def _figures(self, changed: Mask) -> ExpectedFigures:
         lines, constraint = self._lines, self.kept.problem.constraint
         counted = np.flatnonzero(changed & (self.part >= 0))
-        codes = self.part[counted] * lines.n_strata + self.stratum[counted]
+        codes = self.part[counted].astype(np.intp) * lines.n_strata + self.stratum[counted]
         each = self.kept.problem.rows.each[counted]
         n_changed = np.bincount(codes, each, minlength=lines.n_outside.size)
         n_changed = n_changed.reshape(lines.n_outside.shape)
@@ -130,7 +130,7 @@ class StratumLines:
     n_outside: Floats
 
     @classmethod
-    def of(cls, problem: FitProblem, stratum: Codes, part: Codes) -> StratumLines:
+    def of(cls, problem: FitProblem, stratum: Codes, part: FoldNumbers) -> StratumLines:
         """Return the lines of a problem whose rows have a `stratum` (n,) and a `part` (n,)."""
         rows, may_change = problem.rows, problem.may_change
         line = 2 * stratum + may_change
@@ -140,7 +140,7 @@ class StratumLines:
         index = one_row[is_used]
 
         def total(values: Floats) -> Floats:
-            return np.bincount(line, values)[is_used]
+            return np.asarray(np.bincount(line, values)[is_used], dtype=np.float64)
 
         of_lines = replace(
             take_fit_rows(rows, index),
@@ -150,14 +150,14 @@ class StratumLines:
         )
         n_strata = int(stratum.max()) + 1
         outside = np.flatnonzero(may_change & (part >= 0))
-        codes = part[outside] * n_strata + stratum[outside]
+        codes = part[outside].astype(np.intp) * n_strata + stratum[outside]
         n_outside = np.bincount(codes, rows.each[outside], minlength=N_FOLDS * n_strata)
         return cls(
             of_lines,
             problem.cells.take(index),
             stratum[index],
             may_change[index],
-            n_outside.reshape(N_FOLDS, n_strata),
+            np.asarray(n_outside, dtype=np.float64).reshape(N_FOLDS, n_strata),
         )
 
     @property

@@ -347,5 +347,5 @@ def _cheapest_at(
     """Return a target and the cost of the cheapest offset that reaches it; None if none does."""
     effects = problem.effects
     inequalities = problem.inequalities(target, effects)
-    direction = best_offset(effects, inequalities, eta, outcome.weights, exact=False)
+    direction = best_offset(effects, inequalities, eta, outcome.weights)
     return None if direction.violation > 0 else (target, direction.cost)

@@ -30,6 +30,7 @@ from commod.updates._problem import FitProblem
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Codes = NDArray[np.intp]
+FoldNumbers = NDArray[np.integer]  # short: there are five folds
 
 N_FOLDS = 5
 RIDGE = 0.01  # per standard deviation of a term, on the mean loss
@@ -43,7 +44,7 @@ N_BASE_NUMBERS = 2  # of the numbers: logit of the base score, base decision
 MAX_SCORE = 1 - 1e-6  # a score of 1 has no finite logit
 
 
-def draw_folds(problem: FitProblem) -> Codes:
+def draw_folds(problem: FitProblem) -> FoldNumbers:
     """Return the fold of each row, (n,); folds have equal shares of each cell and decision.
 
     They depend on cells and decisions alone. Models of soft cells have drawn them already.
@@ -56,7 +57,7 @@ def draw_folds(problem: FitProblem) -> Codes:
         np.min_scalar_type(int(strata.max(initial=0)))
     )  # short ones sort quickly
     random_draws = np.random.RandomState(0).random_sample(len(strata))
-    fold = np.empty(len(strata), dtype=np.intp)
+    fold = np.empty(len(strata), dtype=np.int8)
     fold[np.lexsort([random_draws, strata])] = np.arange(len(strata)) % N_FOLDS
     return fold
 
@@ -84,10 +85,10 @@ class CellModels:
     terms: BinnedTerms
     numbers: BaseNumbers
     scale: Floats
-    cell: Codes
+    cell: NDArray[np.integer]
     n_cells: int
     weight: Floats
-    fold: Codes
+    fold: FoldNumbers
     is_known: Mask
     membership: Floats | None = None
     _fitted: dict[frozenset[int], CellRegression] = field(default_factory=dict)
@@ -101,7 +102,10 @@ class CellModels:
             terms=terms,
             numbers=BaseNumbers.of(problem),
             scale=np.where(scale > 0, scale, 1.0),
-            cell=np.where(cells.index < 0, -1, cells.index % n_cells),
+            # Short numbers: all rows of a large table are held while an update is searched.
+            cell=np.where(cells.index < 0, -1, cells.index % n_cells).astype(
+                np.min_scalar_type(-n_cells - 1)
+            ),
             n_cells=n_cells,
             weight=rows.weight,
             fold=draw_folds(problem),
@@ -147,7 +151,8 @@ class CellModels:
         return self._fitted[left_out]
 
     def _fit(self, rows: Codes) -> CellRegression:
-        cells = np.where(self.cell[rows] < 0, self.n_cells, self.cell[rows])
+        cells = self.cell[rows].astype(np.intp)
+        cells[cells < 0] = self.n_cells
         weight = self.weight[rows]
         if self.membership is not None:  # a row counts in each of its cells, by its probability
             rows, cells, weight = self._spread(rows)
@@ -238,14 +243,16 @@ class BaseNumbers:
 
     @classmethod
     def of(cls, problem: FitProblem) -> BaseNumbers:
-        """Return the numbers of a problem; no copy of all rows is kept."""
+        """Return the numbers of a problem; many rows have mean and spread of a random part."""
         base, weight = problem.rows.base, problem.rows.weight
         columns = base.for_positive.scores, base.decisions, problem.terms.numeric
-        share, blocks = weight / weight.sum(), _blocks(len(weight))
-        mean = sum(share[block] @ _numbers(*columns, block) for block in blocks)
-        squares = (share[block] @ (_numbers(*columns, block) - mean) ** 2 for block in blocks)
-        spread = np.sqrt(sum(squares))
-        return cls(*columns, np.asarray(mean), np.where(spread > 0, spread, 1.0))
+        part: Codes | slice = slice(None)
+        if len(weight) > MAX_ENCODING_ROWS:
+            part = random_part(np.arange(len(weight)), MAX_ENCODING_ROWS)
+        numbers, share = _numbers(*columns, part), weight[part] / weight[part].sum()
+        mean = share @ numbers
+        spread = np.sqrt(share @ (numbers - mean) ** 2)
+        return cls(*columns, mean, np.where(spread > 0, spread, 1.0))
 
     def take(self, rows: Codes) -> Floats:
         """Return the standardised numbers of `rows` (m,), (m, k)."""

@@ -67,7 +67,7 @@ def best_offset(
     change together. Changing nobody is one of the offsets. Where the offset need not be `exact`
     and rows are many, η is put into bins instead of being sorted.
     """
-    n_rows = np.count_nonzero(effects.may_change)
+    n_rows = int(np.count_nonzero(effects.may_change))
     if not exact and n_rows > MAX_SORTED_ROWS:
         return _binned_offset(effects, inequalities, eta, w)
     if n_rows > MAX_SORTED_ROWS and (effects.cost >= 0).all():

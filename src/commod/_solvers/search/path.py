@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from commod._solvers.search.annealing import SearchTask, anneal, full_costs
 from commod._solvers.search.offset import Direction
@@ -238,9 +237,9 @@ def _shorter_supports(task: SearchTask) -> list[Mask]:
 
 def _misordered(worth_changing: Mask, eta: Floats) -> float:
     """Return the share of pairs of a row worth changing and another that `eta` orders wrongly."""
-    ranks = rankdata(eta, method="ordinal")
+    ranks = 1 + np.flatnonzero(worth_changing[np.argsort(eta, kind="stable")])
     n, m = float(worth_changing.sum()), float((~worth_changing).sum())
-    return 1 - float(ranks[worth_changing].sum() - n * (n + 1) / 2) / max(n * m, 1.0)
+    return 1 - float(ranks.sum() - n * (n + 1) / 2) / max(n * m, 1.0)
 
 
 def _drop_terms(task: SearchTask, solution: SearchSolution, max_cost: float) -> SearchSolution:
