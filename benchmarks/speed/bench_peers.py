@@ -3,7 +3,8 @@
 - COMMOD is compared with the adversarial classifiers of Fairlearn and AIF360. All have the same
   epochs, batch size and rows, and one adversary step per step of the model. Each has its own
   adversary.
-- ControlledDebiaser is compared with OxonFair with inferred groups.
+- ControlledDebiaser is compared with OxonFair with inferred groups: with default settings, and
+  with a target on the fit rows, which is what OxonFair fits.
 - A frontier of ControlledDebiaser's models is compared with ONE adversarial fit.
 
 The first call of a process includes the imports; the next calls are the fits after it. Peers get
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 import pytest
 from benchmarks.peers.job import Job, Task, timed
 from benchmarks.speed.cases import case
+from benchmarks.speed.names import FIT_ROWS
 from benchmarks.speed.settings import current
 from benchmarks.speed.shared_file import shared_file
 
@@ -46,6 +48,7 @@ PROGRAMS = {
     "COMMOD": Program("commod", "commod_fit"),
     "COMMOD, compiled before": Program("commod", "commod_fit", repeats=1, cache="filled"),
     "ControlledDebiaser": Program("commod", "controlled_fit"),
+    FIT_ROWS: Program("commod", "controlled_fit", "fit_rows"),
     f"frontier of {N}": Program("commod", "controlled_fit", "frontier", repeats=3),
     "OxonFair, inferred": Program("oxonfair", "oxonfair_fit"),
     "Fairlearn, linear": Program("fairlearn", "fairlearn_fit", "linear", repeats=1),

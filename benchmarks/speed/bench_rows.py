@@ -103,6 +103,7 @@ def logistic_regression(rows: BenchmarkRows) -> Action:
 
 ACTIONS: dict[str, Callable[[BenchmarkRows], Action]] = {
     "fit": fit_with_scores,
+    "fit, target on fit rows": partial(fit_with_scores, target_on="fit_rows", borderline=0),
     "fit, every row": partial(fit_with_scores, sample="all"),
     "fit, model's predictions included": fit_with_model,
     "the model's predictions": model_alone,
@@ -113,7 +114,7 @@ ACTIONS: dict[str, Callable[[BenchmarkRows], Action]] = {
     "LogisticRegression": logistic_regression,
 }
 OF_MODELS = ("fit, model's predictions included", "the model's predictions")
-ON_TEXT = ("fit", *OF_MODELS, "copy", "LogisticRegression")
+ON_TEXT = ("fit", "fit, target on fit rows", *OF_MODELS, "copy", "LogisticRegression")
 
 
 def cases() -> list[Any]:

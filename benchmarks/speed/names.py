@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 START = "a fresh process"
+FIT_ROWS = "ControlledDebiaser, fit rows"
 
 
 def rows_of(n: int, kind: str) -> str:
