@@ -42,9 +42,9 @@ SECTIONS = (
         "environment. Fairlearn's adversary is linear, as documented, or that of its user guide. "
         "Peers get encoded features; our programs get the raw frame and encode it themselves. "
         "ControlledDebiaser and OxonFair ask for a P-rule of 0.8. By default ControlledDebiaser "
-        "also fits on folds, to say what is expected on new people, and searches gains and losses; "
-        'OxonFair fits once. "ControlledDebiaser, fit rows" fits once, too (`target_on="fit_rows"`, '
-        "`borderline=0`). A frontier "
+        "searches gains and losses apart, and fits on folds to say what is expected on new people; "
+        'OxonFair fits once. "ControlledDebiaser, fit rows" leaves out the folds '
+        '(`target_on="fit_rows"`, `borderline=0`). A frontier '
         "is 100 models, which are measured but not described. A first call is the imports and the "
         "first fit of a fresh process; next calls are the fits after it. "
         '"COMMOD, compiled before" reuses what an earlier process compiled. "COMMOD, first fit in '
@@ -69,9 +69,10 @@ SECTIONS = (
         "The tables have 10 columns of numbers and 10 columns of 8 categories, drawn at random. "
         "The fits are of ControlledDebiaser with target 0.8. They read the scores from a column, "
         'except where the model\'s predictions are included. "Every row" means '
-        '`sample="all"`. "Target on fit rows" is one search without a measure on new people '
-        '(`target_on="fit_rows"`, `borderline=0`). LogisticRegression is scikit-learn\'s, on the same columns, encoded '
-        'beforehand as a sparse matrix. "Copy" is one deep copy of the frame. Updates that '
+        '`sample="all"`. "Target on fit rows" measures nothing on new people '
+        '(`target_on="fit_rows"`, `borderline=0`). LogisticRegression is scikit-learn\'s, on the '
+        'same columns, encoded beforehand as a sparse matrix. "Copy" is one deep copy of the '
+        "frame. Updates that "
         "predict, apply or are audited were fitted on 50,000 of the rows. Memory is the peak of "
         "the first round, beyond what the process held before the round.",
         (

@@ -1,6 +1,6 @@
 """Fit ControlledDebiaser, or a frontier, on a raw frame with default settings.
 
-The variant "fit_rows" has one search for a target on the fit rows, as other libraries have.
+The variant "fit_rows" asks for a target on the fit rows, as other libraries do.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def import_program() -> Callable[[Task], Job]:
 
     def prepare(task: Task) -> Job:
         rows = pickle.loads(Path(task.rows).read_bytes())  # written by this harness
-        one_search = {"target_on": "fit_rows", "borderline": 0}
-        settings = one_search if task.variant == "fit_rows" else {}
+        on_fit_rows = {"target_on": "fit_rows", "borderline": 0}
+        settings = on_fit_rows if task.variant == "fit_rows" else {}
         update = ControlledDebiaser(rows["model"], random_state=0, progress=False, **settings)
         given = {"X": rows["X"], "y": rows["y"], "sensitive_features": rows["s"]}
         targets = None
