@@ -134,7 +134,8 @@ def _most_rows(settings: Settings) -> Iterator[Figure]:
 
 
 def _text(settings: Settings) -> Iterator[Figure]:
-    # Without a bar: scikit-learn's own predictions take most of this time and memory.
+    # Only default fits of stored scores have a bar: scikit-learn's predictions take most of the
+    # time and memory of the fits that include them.
     names = ("fit, target on fit rows", "fit, model's predictions included")
     bars = {"fit": 3, **dict.fromkeys(names)}
     for n, (name, bar) in itertools.product(settings.text_rows, bars.items()):

@@ -43,7 +43,7 @@ SECTIONS = (
         "Peers get encoded features; our programs get the raw frame and encode it themselves. "
         "ControlledDebiaser and OxonFair ask for a P-rule of 0.8. By default ControlledDebiaser "
         "searches gains and losses apart, and fits on folds to say what is expected on new people; "
-        'OxonFair fits once. "ControlledDebiaser, fit rows" leaves out the folds '
+        'OxonFair fits once. "ControlledDebiaser, fit rows" searches true cells and has no folds '
         '(`target_on="fit_rows"`, `borderline=0`). A frontier '
         "is 100 models, which are measured but not described. A first call is the imports and the "
         "first fit of a fresh process; next calls are the fits after it. "

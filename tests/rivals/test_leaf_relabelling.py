@@ -103,7 +103,7 @@ items = st.integers(1, 9).flatmap(
     )
 )
 
-# In thousandths, so that no needed gain lies within rounding of a sum of gains.
+# In thousandths: a needed gain equals a sum of gains up to rounding, or differs by far more.
 shares = st.integers(0, 1_000).map(lambda thousandths: thousandths / 1_000)
 
 

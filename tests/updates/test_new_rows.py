@@ -12,7 +12,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from commod import ControlledDebiaser, metrics
+from commod import ControlledDebiaser, ScoreColumn, metrics
+from commod.constraints import DemographicParity, MinimumRate, TruePositiveRateParity
 from commod.datasets import load_compas, make_biased
 from commod.exceptions import BaseModelWarning, CommodWarning, InputError, TargetWarning
 from commod.metrics._constraint import get_constraint
@@ -288,10 +289,35 @@ def decisions_by_row(outside, changed, part):
     return decisions
 
 
+def check_figures_of_strata(outside):
+    """Compare figures of few strata with those of the decisions of all rows."""
+    problem = outside.kept.problem
+    changed = np.random.default_rng(1).random(len(problem.rows)) < 0.3
+    changed &= problem.may_change & (problem.rows.groups.codes == 0)
+    figures = outside._figures(changed)
+    expected = decisions_by_row(outside, changed, outside.part >= 0)
+    _, change_rate, accuracy = measure(problem.constraint, problem.rows, expected)
+    assert (figures.change_rate, figures.accuracy) == pytest.approx((change_rate, accuracy))
+    parts = [
+        measure(problem.constraint, problem.rows, decisions_by_row(outside, changed, part))
+        for part in (outside.part == number for number in range(5))
+    ]
+    assert [*figures.spread] == pytest.approx(np.std(parts, axis=0, ddof=1))
+    metrics_of_all = expected_on(problem.compared, problem.cells, problem.rows, expected)
+    assert [figures.fairness, *figures.standing] == pytest.approx(metrics_of_all)
+
+
 @pytest.mark.usefixtures("small_samples")
 @pytest.mark.parametrize("max_margin", [None, 0.2])
-@pytest.mark.parametrize("constraints", ["demographic_parity", "equalized_odds"])
-def test_figures_of_few_strata_are_those_of_all_rows(constraints, max_margin, monkeypatch):
+@pytest.mark.parametrize(
+    ("constraints", "target"),
+    [
+        ("demographic_parity", 0.6),
+        ("equalized_odds", 0.2),
+        (DemographicParity(ratio=0.6) & MinimumRate(0.1), 0.6),
+    ],
+)
+def test_figures_of_few_strata_are_those_of_all_rows(constraints, target, max_margin, monkeypatch):
     monkeypatch.setattr(_search, "agrees_with_sample", lambda *_: True)  # no larger sample
     n = 12_000
     rows, weight = rows_of(n), np.random.default_rng(0).integers(1, 4, n)
@@ -299,20 +325,26 @@ def test_figures_of_few_strata_are_those_of_all_rows(constraints, max_margin, mo
         MODEL, constraints=constraints, progress=False, borderline=0, max_margin=max_margin
     )
     problem = update._prepare(rows.data, rows.target, rows.sensitive_features, weight)
-    outside = OutsideRows.of(fit_target(problem, 0.6 if constraints[0] == "d" else 0.2))
-    changed = np.random.default_rng(1).random(n) < 0.3
-    changed &= problem.may_change & (problem.rows.groups.codes == 0)
-    found = outside._figures(changed)
-    expected = decisions_by_row(outside, changed, outside.part >= 0)
-    _, change_rate, accuracy = measure(problem.constraint, problem.rows, expected)
-    assert (found.change_rate, found.accuracy) == pytest.approx((change_rate, accuracy))
-    parts = [
-        measure(problem.constraint, problem.rows, decisions_by_row(outside, changed, part))
-        for part in (outside.part == number for number in range(5))
-    ]
-    assert [*found.spread] == pytest.approx(np.std(parts, axis=0, ddof=1))
-    fairness, *_ = expected_on(problem.compared, problem.cells, problem.rows, expected)
-    assert found.fairness == pytest.approx(fairness)
+    check_figures_of_strata(OutsideRows.of(fit_target(problem, target)))
+
+
+@pytest.mark.usefixtures("small_samples")
+def test_a_group_without_positive_labels_is_not_lost_among_the_strata(monkeypatch):
+    monkeypatch.setattr(_search, "agrees_with_sample", lambda *_: True)  # no larger sample
+    n, random = 12_000, np.random.default_rng(0)
+    rows = rows_of(n)
+    is_first = rows.sensitive_features == np.asarray(rows.sensitive_features)[0]
+    groups = np.where(is_first, "c", "b").astype(object)
+    groups[(rows.target == 0) & (random.random(n) < 0.02)] = "a"  # sorts before the others
+    X = rows.data.assign(score=MODEL.predict_proba(rows.data)[:, 1], band=random.integers(0, 2, n))
+    update = ControlledDebiaser(
+        ScoreColumn("score"),
+        constraints=TruePositiveRateParity(0.1).within("band"),
+        progress=False,
+        borderline=0,
+    )
+    problem = update._prepare(X, rows.target, groups, None)
+    check_figures_of_strata(OutsideRows.of(fit_target(problem, 0.15)))
 
 
 @pytest.mark.usefixtures("small_samples")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from commod import ControlledDebiaser
+from commod import ControlledDebiaser, ScoreColumn
 from commod.datasets import make_biased
 from commod.updates import _cross_fit, _soft_cells
 from commod.updates._cross_fit import without_fold
@@ -130,7 +130,38 @@ def test_folds_of_soft_cells_are_those_that_would_be_drawn(odds):
 def test_a_search_without_a_fold_of_a_large_table_takes_a_part_of_its_rows(monkeypatch, odds):
     fold = draw_folds(odds)
     monkeypatch.setattr(_cross_fit, "MAX_ROWS_WITHOUT_FOLD", 100)
+    monkeypatch.setattr(_cross_fit, "MIN_ROWS_OF_A_CELL", 1)
     inner = without_fold(with_soft_cells(odds, models_of(odds)), fold, 1)
     assert len(inner.rows) == 100
     assert (np.diff(inner.soft_cells.rows) > 0).all()
     assert (fold[inner.soft_cells.rows] != 1).all()
+
+
+def test_a_part_of_the_rows_keeps_people_of_every_cell(monkeypatch, odds):
+    soft, fold = with_soft_cells(odds, models_of(odds)), draw_folds(odds)
+    sizes = np.bincount(odds.cells.index[fold != 1])
+    monkeypatch.setattr(_cross_fit, "MAX_ROWS_WITHOUT_FOLD", 10)
+    monkeypatch.setattr(_cross_fit, "MIN_ROWS_OF_A_CELL", sizes.min() // 2)
+    kept = np.bincount(without_fold(soft, fold, 1).cells.index, minlength=len(sizes))
+    assert kept.min() >= sizes.min() // 4
+    monkeypatch.setattr(_cross_fit, "MIN_ROWS_OF_A_CELL", 10**6)  # then all rows are kept
+    assert len(without_fold(soft, fold, 1).rows) == sizes.sum()
+
+
+def test_a_group_that_a_part_misses_stays_in_the_constraint(monkeypatch, odds):
+    monkeypatch.setattr(_cross_fit, "MAX_ROWS_WITHOUT_FOLD", 1)
+    monkeypatch.setattr(_cross_fit, "MIN_ROWS_OF_A_CELL", 0)
+    inner = without_fold(with_soft_cells(odds, models_of(odds)), draw_folds(odds), 1)
+    assert len(np.unique(inner.rows.groups.codes)) < odds.cells.shape[1]
+    assert inner.cells.shape == odds.cells.shape
+
+
+def test_a_type_that_a_part_of_the_rows_misses_is_not_refused(monkeypatch):
+    monkeypatch.setattr(_soft_cells, "MAX_ENCODING_ROWS", 300)
+    data = make_biased(600, random_state=0)
+    X = data.data.assign(score=data.proba_target, mixed=np.where(data.data.iloc[:, 0] > 0, "up", "down"))
+    X["mixed"] = X["mixed"].astype(object)
+    part = _soft_cells.random_part(np.arange(600), 300)
+    X.loc[np.setdiff1d(np.arange(600), part)[0], "mixed"] = 7
+    update = ControlledDebiaser(ScoreColumn("score"), progress=False)
+    update.fit(X, data.target, sensitive_features=data.sensitive_features)

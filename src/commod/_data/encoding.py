@@ -146,13 +146,11 @@ class TermTable:
         order = np.argsort(firsts, kind="stable")
         ends = np.append(firsts[order], self.n_terms)[1:]
         p = len(self.numeric_terms)
-        for j, first, end in zip(order, firsts[order], ends, strict=True):
-            if not points[first:end].any():
-                continue  # most columns of an update have no points
-            if j >= p:
-                total += present.take(self.codes[:, j - p])
-            else:
+        for j, first, end in zip(order, firsts[order], ends, strict=True):  # most have no points
+            if j < p and points[first]:
                 total += points[first] * self.numeric[:, j]
+            elif j >= p and points[first:end].any():
+                total += present.take(self.codes[:, j - p])
         return total
 
     def n_people(self, weight: NDArray[np.float64]) -> NDArray[np.intp]:

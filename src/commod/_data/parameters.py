@@ -51,16 +51,17 @@ def check_number(
     high: float = math.inf,
     whole: bool = False,
     include: str = "left",
+    is_share: bool = False,
 ) -> None:
     """Raise InputError unless the attribute `name` is a finite number from `low` to `high`.
 
-    With `include` "right", `low` itself is refused. A share that looks like a percentage is refused
-    with the share that it would be.
+    With `include` "right", `low` itself is refused. Where the number `is_share`, the error of a
+    percentage names the share to pass instead.
 
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> check_number(SimpleNamespace(target=85), "target", low=0.0, high=1.0)
+    >>> check_number(SimpleNamespace(target=85), "target", low=0.0, high=1.0, is_share=True)
     Traceback (most recent call last):
     commod.exceptions.InputError: target=85 must be a finite number >= 0 and <= 1. If you mean 85%,
     pass 0.85.
@@ -71,7 +72,7 @@ def check_number(
         return
     sign = ">" if include == "right" else ">="
     most = f" and <= {high:g}" if high < math.inf else ""
-    is_percent = high == 1 and 2 <= value <= 100
+    is_percent = is_share and 2 <= value <= 100
     hint = f" If you mean {value:g}%, pass {value / 100:g}." if is_percent else ""
     raise InputError(
         f"{name}={value!r} must be a finite number {sign} {low:g}{most}.{hint}", parameter=name

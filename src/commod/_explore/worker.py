@@ -140,7 +140,7 @@ class Worker:
                 self._store_can_send(process, error)
 
     def _store_can_send(self, process: subprocess.Popen[bytes], error: Exception) -> None:
-        """Store whether rows and base model can be sent, after an error while they were."""
+        """Store whether rows and base model can be sent, after an error of the attempt to send."""
         if not isinstance(error, EOFError | OSError):
             process.kill()
             self._can_send = False

@@ -127,7 +127,7 @@ class PeopleOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class PartlyKnownPeople(PeopleOptions):
-    """Which columns hold group and label of the people of an audit; some groups may be unknown."""
+    """Which columns hold group and label of people; some groups may be unknown."""
 
     unknown_groups: str = option("error", help=UNKNOWN_GROUPS_HELP)
 

@@ -147,7 +147,8 @@ class Rival(BaseUpdate):
         """Raise an error for parameters out of range, before any work."""
         super()._check_parameters()
         self._check_base_model()
-        check_number(self, "strength", low=0.0, high=self.largest_strength)
+        is_share = self.largest_strength == 1
+        check_number(self, "strength", low=0.0, high=self.largest_strength, is_share=is_share)
 
     def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
         """Learn several models, which differ in strength; override this to share work."""

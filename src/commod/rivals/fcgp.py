@@ -169,7 +169,7 @@ class FCGP(Rival):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice(self.variant, "variant", VARIANTS)
-        check_number(self, "prior_mean", low=0.0, high=1.0)
+        check_number(self, "prior_mean", low=0.0, high=1.0, is_share=True)
         check_number(self, "largest_noise", low=SMALLEST_NOISE, high=LARGEST_WEIGHT)
         check_number(self, "n_noises", low=2, whole=True)
         check_number(self, "max_rows", low=2, whole=True)

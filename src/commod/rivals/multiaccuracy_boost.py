@@ -170,7 +170,7 @@ class MultiaccuracyBoost(Rival):
         check_number(self, "max_iter", low=0, whole=True)
         check_number(self, "min_category_size", low=1, whole=True)
         check_number(self, "alpha", low=0.0, high=LARGEST_WEIGHT)
-        check_number(self, "validation_fraction", low=0.0, high=0.9)
+        check_number(self, "validation_fraction", low=0.0, high=0.9, is_share=True)
         for name in ("learning_rate", "ridge"):
             check_number(self, name, low=0.0, high=LARGEST_WEIGHT, include="right")
 

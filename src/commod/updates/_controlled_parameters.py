@@ -34,7 +34,7 @@ def check_controlled_parameters(update: Any) -> None:
     """Raise InputError for a parameter that cannot be used."""
     for name in ("max_changes", "max_accuracy_loss", "max_volume_change"):
         if getattr(update, name) is not None:
-            check_number(update, name, low=0.0, high=1.0)
+            check_number(update, name, low=0.0, high=1.0, is_share=True)
     if update.max_margin is not None:
         check_number(update, "max_margin", low=0.0)
     for name in ("sparsity", "borderline"):
@@ -43,7 +43,7 @@ def check_controlled_parameters(update: Any) -> None:
     for name in ("n_concepts", "min_category_size"):
         check_number(update, name, low=1, whole=True)
     if update.target is not None:
-        check_number(update, "target", low=0.0, high=update._constraint.largest)
+        check_number(update, "target", low=0.0, high=update._constraint.largest, is_share=True)
     for name, known in CHOICES.items():
         check_choice(getattr(update, name), name, known)
     check_flag(update.fit_rows_are_new, "fit_rows_are_new", optional=True)
@@ -60,7 +60,7 @@ def check_controlled_parameters(update: Any) -> None:
 def _check_confidence(update: Any) -> None:
     if update.confidence is None:
         return
-    check_number(update, "confidence", low=0.5, high=0.9999, include="right")
+    check_number(update, "confidence", low=0.5, high=0.9999, include="right", is_share=True)
     if update.fit_rows_are_new is False:
         raise InputError(
             "confidence needs rows that are new to the base model, but fit_rows_are_new is False. "

@@ -36,7 +36,8 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Codes = NDArray[np.intp]
 
-MAX_ROWS_WITHOUT_FOLD = 500_000  # to search on: more rows change the direction very little
+MAX_ROWS_WITHOUT_FOLD = 500_000  # to search on, unless a cell needs more
+MIN_ROWS_OF_A_CELL = 300  # to search on without a fold, where the cell has as many
 
 
 class Spread(NamedTuple):
@@ -182,7 +183,8 @@ class Folds:
 class FoldDirection(NamedTuple):
     """A direction and the rows of one fold, which it is new to.
 
-    - `problem`: that of the rows outside the fold; `known_eta` has their η without an offset.
+    - `problem`: that of the rows outside the fold, or of a part of them where they are too many.
+    - `known_eta` (n,): their η without an offset.
     - `held_out` (m,): the rows of the fold; `eta` (m,) has their η without an offset.
     """
 
@@ -193,12 +195,12 @@ class FoldDirection(NamedTuple):
     eta: Floats
 
     def known_share(self, offset: float) -> float:
-        """Return the share of the rows outside the fold that change with an offset."""
+        """Return the share of the rows of the problem that change with an offset."""
         changed = (self.known_eta + offset > 0) & self.problem.may_change
         return self.problem.rows.count(changed) / self.problem.rows.n_people
 
     def offset(self, target: float, extra: float) -> float:
-        """Return the offset for a target, determined on the rows outside the fold.
+        """Return the offset for a target, determined on the rows of the problem.
 
         With `extra`, it changes this share more of these rows than for the target.
         """
@@ -242,19 +244,31 @@ class FoldDirections:
 
 def without_fold(problem: FitProblem, fold: FoldNumbers, number: int) -> FitProblem:
     """Return the problem on the rows outside one fold, or a part of them, with the same terms."""
-    index = np.sort(random_part(np.flatnonzero(fold != number), MAX_ROWS_WITHOUT_FOLD))
+    index = _part_to_search(problem, np.flatnonzero(fold != number))
     cost, soft = problem.change_cost, problem.soft_cells
     if isinstance(soft, SoftCells):
         soft = SoftCells(soft.models, soft.rows[index], without=number)
     inner = replace(
         problem,
-        rows=take_fit_rows(problem.rows, index),
+        rows=replace(take_fit_rows(problem.rows, index), kept_groups=problem.rows.is_large_group),
         terms=problem.terms.take(index),
         change_cost=None if cost is None else cost[index],
         soft_cells=soft,
     )
     inner.__dict__["moments"] = problem.moments  # weights then have the same unit
     return inner
+
+
+def _part_to_search(problem: FitProblem, rows: Codes) -> Codes:
+    """Return sorted rows, or a random part of them where they are too many.
+
+    Each cell is expected to keep MIN_ROWS_OF_A_CELL, or all of its rows: an offset that is
+    determined on the rates of a few people is mostly chance.
+    """
+    sizes = np.bincount(problem.cells.index[rows] + 1)[1:]
+    shares = MIN_ROWS_OF_A_CELL / sizes[sizes > 0]
+    share = shares.max(initial=MAX_ROWS_WITHOUT_FOLD / len(rows))
+    return np.sort(random_part(rows, int(np.ceil(share * len(rows)))))
 
 
 # ---------------------------------------------------------------------------------------------

@@ -29,8 +29,8 @@ def edit_texts(update: Any, goal: str, *, is_missed: bool, groups: str) -> Itera
             for one in (update._earlier_update, update)
         ]
         kept = points[0] is not None and points[0] == points[1]
-        but = f"; the {DISTANCE_COLUMN} kept its points" if kept else ""
-        yield f"All terms that were neither edited nor pinned were fitted again{but}."
+        exception = f"; the {DISTANCE_COLUMN} kept its points" if kept else ""
+        yield f"All terms that were neither edited nor pinned were fitted again{exception}."
     rows = f"on the fit rows {groups}".rstrip()
     if last.offset == "keep":
         is_reached = "is not reached" if is_missed else "is reached"

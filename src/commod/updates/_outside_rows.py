@@ -59,11 +59,11 @@ class OutsideRows:
     @classmethod
     def in_parts(cls, kept: KeptUpdate, part: FoldNumbers) -> OutsideRows | None:
         """Return the outside rows in these parts (n,); None where a stratum has too few."""
-        problem, rows, acts = kept.problem, kept.problem.rows, kept.problem.may_change
+        problem, rows, may_change = kept.problem, kept.problem.rows, kept.problem.may_change
         label = np.zeros(len(rows), dtype=bool) if rows.label is None else rows.label
         stratum = (4 * (problem.cells.index + 1) + 2 * rows.base.decisions + label).astype(np.intp)
-        outside = acts & (part >= 0)
-        n_people = np.bincount(stratum[acts], rows.each[acts])
+        outside = may_change & (part >= 0)
+        n_people = np.bincount(stratum[may_change], rows.each[may_change])
         n_outside = np.bincount(stratum[outside], rows.each[outside], minlength=len(n_people))
         is_enough = (n_people == 0) | (n_outside >= MIN_OUTSIDE_ROWS)
         return cls(kept, stratum, part) if is_enough.all() else None
@@ -147,6 +147,7 @@ class StratumLines:
             weight=total(rows.weight),
             people=total(rows.each),
             squares=total(rows.square_weight),
+            kept_groups=rows.is_large_group,  # one row of people in no cell may hide a group
         )
         n_strata = int(stratum.max()) + 1
         outside = np.flatnonzero(may_change & (part >= 0))

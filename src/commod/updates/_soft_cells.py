@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from commod._data.columns import Column
-from commod._data.encoding import Encoding, TermTable, learn_encoding
+from commod._data.encoding import CategoryTerms, Encoding, TermTable, learn_encoding
 from commod.exceptions import InputError
 from commod.updates._probable_cells import ProbableCells
 from commod.updates._problem import FitProblem
@@ -53,9 +53,7 @@ def draw_folds(problem: FitProblem) -> FoldNumbers:
     if isinstance(soft, SoftCells) and soft.without is None:
         return soft.models.fold[soft.rows]
     strata = 2 * (problem.cells.index + 1) + problem.rows.base.decisions
-    strata = strata.astype(
-        np.min_scalar_type(int(strata.max(initial=0)))
-    )  # short ones sort quickly
+    strata = strata.astype(np.min_scalar_type(int(strata.max(initial=0))))  # short: quick to sort
     random_draws = np.random.RandomState(0).random_sample(len(strata))
     fold = np.empty(len(strata), dtype=np.int8)
     fold[np.lexsort([random_draws, strata])] = np.arange(len(strata)) % N_FOLDS
@@ -306,7 +304,20 @@ def cell_models(problem: FitProblem, min_category_size: int, locked: Collection[
         )
     except InputError:  # no column has two bins: the numbers themselves are left
         encoding = Encoding(())
+    if not is_whole:
+        encoding = _with_types_of(encoding, rows.columns)
     table = encoding.encode(columns)
     _, scale = table.moments(rows.weight[part])
     terms = BinnedTerms(encoding, rows.columns, table if is_whole else None)
     return CellModels.of(problem, terms, scale)
+
+
+def _with_types_of(encoding: Encoding, columns: Sequence[Column]) -> Encoding:
+    """Return an encoding that was learned from a part, with the types of the values of all rows."""
+    types = {column.name: tuple(sorted(column.types)) for column in columns}
+    return Encoding(
+        tuple(
+            replace(terms, types=types[terms.name]) if isinstance(terms, CategoryTerms) else terms
+            for terms in encoding.columns
+        )
+    )

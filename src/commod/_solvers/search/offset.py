@@ -27,7 +27,7 @@ TIE = 1e-9  # rows whose w·x differs by less than this share of its range chang
 MAX_PREFIXES = 1 << 17  # prefixes examined together
 MAX_SORTED_ROWS = 1 << 18  # an offset that need not be exact does not sort more rows than this
 N_BINS = 1 << 18  # bins of w·x that replace sorting
-HEADS = (8, 2)  # of very many rows, an eighth, then half of them are tried first: most change few
+HEADS = (8, 2)  # parts of very many rows to try first: most updates change few of them
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ def best_offset(
         tie = TIE * float(np.ptp(eta[rows]))
         for share in HEADS:
             head = _highest(eta, rows, n_rows // share)
-            found = _sorted_offset(effects, inequalities, eta, w, head, tie, is_whole=False)
-            if found.violation == 0:
-                return found
+            best = _sorted_offset(effects, inequalities, eta, w, head, tie, is_whole=False)
+            if len(head) and best.violation == 0:
+                return best
     order = np.argsort(np.where(effects.may_change, -eta, np.inf))[:n_rows]
     tie = TIE * float(np.ptp(eta[order])) if n_rows else 0.0
     return _sorted_offset(effects, inequalities, eta, w, order, tie)

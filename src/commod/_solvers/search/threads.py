@@ -47,7 +47,10 @@ def _release_control() -> None:
 
 @cache
 def _controller() -> ThreadpoolController:
-    """Return the libraries that are loaded now; to look for them takes milliseconds."""
+    """Return the libraries that are loaded at the first search: NumPy's and SciPy's, which it uses.
+
+    To look for them takes milliseconds, and a fit has many searches.
+    """
     return ThreadpoolController()
 
 
