@@ -246,7 +246,7 @@ class BaseNumbers:
         columns = base.for_positive.scores, base.decisions, problem.terms.numeric
         part: Codes | slice = slice(None)
         if len(weight) > MAX_ENCODING_ROWS:
-            part = random_part(np.arange(len(weight)), MAX_ENCODING_ROWS)
+            part = random_part(np.arange(len(weight)), MAX_LEARNING_ROWS)
         numbers, share = _numbers(*columns, part), weight[part] / weight[part].sum()
         mean = share @ numbers
         spread = np.sqrt(share @ (numbers - mean) ** 2)
