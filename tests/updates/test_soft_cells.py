@@ -160,8 +160,8 @@ def test_a_type_that_a_part_of_the_rows_misses_is_not_refused(monkeypatch):
     monkeypatch.setattr(_soft_cells, "MAX_ENCODING_ROWS", 300)
     data = make_biased(600, random_state=0)
     mixed = np.where(data.data.iloc[:, 0] > 0, "up", "down").astype(object)
-    X = data.data.assign(score=data.proba_target, mixed=mixed)
     part = _soft_cells.random_part(np.arange(600), 300)
-    X.loc[np.setdiff1d(np.arange(600), part)[0], "mixed"] = 7
+    mixed[np.setdiff1d(np.arange(600), part)[0]] = 7
+    X = data.data.assign(score=data.proba_target, mixed=mixed)
     update = ControlledDebiaser(ScoreColumn("score"), progress=False)
     update.fit(X, data.target, sensitive_features=data.sensitive_features)
