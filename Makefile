@@ -44,8 +44,9 @@ test-fast: .venv/develop ## tests without Spark, PostgreSQL, browser, estimator 
 	@touch $@
 
 # Old packages warn about each other, so a warning is no error here.
-test-lowest: .venv-lowest/develop ## the fast tests with the lowest versions that pyproject.toml allows
-	.venv-lowest/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not slow" -o filterwarnings=default tests
+test-lowest: ## the fast tests with the lowest versions that pyproject.toml allows
+	scripts/before_deadline.sh $(MAKE) .venv-lowest/develop
+	scripts/before_deadline.sh .venv-lowest/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not slow" -o filterwarnings=default tests
 
 # The package as users get it: a wheel, in an environment that has nothing else.
 PYENV_VERSIONS := $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions
@@ -73,8 +74,8 @@ package: dist/built ## sdist and wheel, checked; the wheel alone runs the demo i
 
 test-3.%: dist/built ## the fast tests of the wheel on another Python, e.g. test-3.13
 	@if [ -z "$(call find-python,$*)" ]; then echo "Python 3.$* is not on this machine: its tests are skipped."; \
-	else $(MAKE) .venv-3.$*/develop && \
-	.venv-3.$*/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not slow" tests; fi
+	else scripts/before_deadline.sh $(MAKE) .venv-3.$*/develop && \
+	scripts/before_deadline.sh .venv-3.$*/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not slow" tests; fi
 
 lint: .venv/develop ## ruff: rules and format
 	$(BIN)/ruff check .
