@@ -6,6 +6,9 @@ ifneq ($(wildcard ../shared/data/law_school.csv),)
 export COMMOD_DATA_HOME ?= $(abspath ../shared/data)
 endif
 
+# Tests start many processes: each would compile the package anew if no bytecode was kept.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup docs docs-archive demo test test-fast test-lowest lint format types contracts package check figures paper paper-quick bench bench-quick clean
 
 help: ## list the targets

@@ -54,7 +54,8 @@ class Place(NamedTuple):
     def variables(self, case: Case | None = None) -> dict[str, str]:
         """Return the environment of a process."""
         added = {
-            "PYTHONPATH": str(ROOT),
+            # the code of this checkout, also where another checkout is installed
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
             FOLDER_VARIABLE: str(self.folder),
             PYTHON_VARIABLE: str(python_of("commod")),
             QUICK_VARIABLE: "1" if self.quick else "",
@@ -72,9 +73,11 @@ class Place(NamedTuple):
 def _is_dropped(name: str) -> bool:
     """Return whether a variable of this process would change or prevent a measurement.
 
-    pytest-benchmark measures nothing if it takes itself for a worker of pytest-xdist.
+    pytest-benchmark measures nothing if it takes itself for a worker of pytest-xdist. Installed
+    packages have bytecode; without bytecode of its own, commod alone would be compiled at every
+    start.
     """
-    return name == NO_CACHE or name.startswith("PYTEST_")
+    return name in (NO_CACHE, "PYTHONDONTWRITEBYTECODE") or name.startswith("PYTEST_")
 
 
 NO_CACHE = "JAX_ENABLE_COMPILATION_CACHE"

@@ -83,6 +83,14 @@ def test_benchmarks_of_a_group_take_turns_and_caches_are_filled_first():
     assert order == [("b", -1), ("a", 0), ("b", 0), ("c", 0), ("a", 1), ("b", 1), ("d", 0)]
 
 
+def test_commod_has_bytecode_as_installed_packages_have(monkeypatch, tmp_path):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    variables = Place(tmp_path, quick=False).variables()
+    assert "PYTHONDONTWRITEBYTECODE" not in variables
+    assert variables["OMP_NUM_THREADS"] == "2"
+
+
 def test_benchmarks_of_a_group_stand_together_wherever_they_are_declared():
     cases = [make_case("a"), make_case("b", group="20 rows"), make_case("c")]
     assert [case.name for case in in_groups(cases)] == ["a", "c", "b"]

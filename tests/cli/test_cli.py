@@ -61,6 +61,13 @@ def assert_one_sentence(outcome, *words):
 # -- the whole job ----------------------------------------------------------------------------
 
 
+def test_the_package_runs_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "commod", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"commod {commod.__version__}\n"
+
+
 @pytest.mark.slow
 def test_the_documented_commands_run(folder, call):
     lines = [line for line in DOCS.read_text().splitlines() if line.startswith("$ commod ")]
