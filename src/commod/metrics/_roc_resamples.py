@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -91,7 +92,7 @@ class ResampledCurves:
         largest of all true areas. Errors of a pair are counted in multiples of its mean ∫|W|, so
         that a small group does not widen the intervals of the others.
         """
-        areas = np.array([area_between(self.curves[a], self.curves[b]) for a, b in pairs])
+        areas = np.array([self._areas[min(pair), max(pair)] for pair in pairs])
         largest = int(np.argmax(areas))
         errors = [self._errors(a, b) for a, b in pairs]
         chance = np.array([noise.mean() for _, _, noise in errors])
@@ -113,6 +114,11 @@ class ResampledCurves:
     def all_pairs(self) -> list[tuple[int, int]]:
         """Return every pair of groups."""
         return list(combinations(range(len(self.curves)), 2))
+
+    @cached_property
+    def _areas(self) -> dict[tuple[int, int], float]:
+        """Return the area between the curves of every pair of groups."""
+        return {(a, b): area_between(self.curves[a], self.curves[b]) for a, b in self.all_pairs()}
 
     def _errors(self, first: int, second: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return how far the measured area may be too large, how far too small, and ∫|W|.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +56,12 @@ class RankedScores:
 
     def _counts(self, positive: BoolArray) -> tuple[IntArray, IntArray]:
         positives = np.bincount(self.codes[positive], minlength=self.n_values)
-        return positives, np.bincount(self.codes, minlength=self.n_values) - positives
+        return positives, self._people - positives
+
+    @cached_property
+    def _people(self) -> IntArray:
+        """Return the number of people with each value."""
+        return np.bincount(self.codes, minlength=self.n_values)
 
 
 def area_of_counts(positives: IntArray, negatives: IntArray, level: float) -> Estimate:
