@@ -23,6 +23,7 @@ from sklearn.linear_model import LogisticRegression
 
 from commod._data.columns import Column
 from commod._data.encoding import CategoryTerms, Encoding, TermTable, learn_encoding
+from commod._solvers.search.threads import single_blas_thread
 from commod.exceptions import InputError
 from commod.updates._probable_cells import ProbableCells
 from commod.updates._problem import FitProblem
@@ -179,7 +180,7 @@ class CellModels:
         model = LogisticRegression(C=strength, max_iter=N_STEPS, tol=TOLERANCE, warm_start=True)
         if start is not None:
             model.coef_, model.intercept_ = start.coef_.copy(), start.intercept_.copy()
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), single_blas_thread:
             warnings.simplefilter("ignore", ConvergenceWarning)
             return model.fit(matrix, classes, weight / weight.mean())
 
