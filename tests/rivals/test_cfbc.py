@@ -130,7 +130,8 @@ def test_no_randomised_rule_is_better_at_the_gap_that_is_reached(seed, aware, st
     assert share @ (gain * decided) <= -best.fun + 1e-9
 
 
-@given(seed=SEEDS, aware=st.booleans(), strength=st.floats(0, 1))
+# In thousandths: the linear programme of LPP ignores a strength below its own tolerance.
+@given(seed=SEEDS, aware=st.booleans(), strength=st.integers(0, 1000).map(lambda n: n / 1000))
 @settings(max_examples=5)
 def test_lpp_with_this_constraint_decides_the_same(seed, aware, strength):
     X, y, groups = random_table(seed)
