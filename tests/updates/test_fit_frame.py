@@ -257,6 +257,7 @@ def test_small_tables_come_whole():
 def test_the_sample_grows_where_all_rows_disagree(monkeypatch):
     sizes = []
     monkeypatch.setattr(frame_fit, "agrees_with_sample", lambda comparison: False)
+    monkeypatch.setattr(frame_fit.Attempt, "is_better_than", lambda *_: True)
     monkeypatch.setattr(frame_fit, "fit_in_memory", lambda *_: sizes.append("all"))
     monkeypatch.setattr(frame_fit, "store_fit", lambda *_: None)
     read = frame_fit.read_sample
@@ -268,6 +269,43 @@ def test_the_sample_grows_where_all_rows_disagree(monkeypatch):
         fit(table)
     assert sizes[1] > 3 * sizes[0]
     assert sizes[-1] == "all"
+
+
+def test_a_larger_sample_that_finds_nothing_better_is_the_last(monkeypatch):
+    table, sizes = people(13_000), []
+    monkeypatch.setattr(frame_fit, "agrees_with_sample", lambda comparison: True)
+    first = fit(table)
+    count = frame_fit.FrameCut.violation_and_changes
+
+    def count_by_sample(cut):  # a larger sample changes more people
+        sizes.append(len(cut.kept.problem.rows))
+        return count(cut)[0], sizes[-1]
+
+    monkeypatch.setattr(frame_fit, "agrees_with_sample", lambda comparison: False)
+    monkeypatch.setattr(frame_fit.FrameCut, "violation_and_changes", count_by_sample)
+    update = fit(table)
+    larger, smaller = sizes
+    assert larger > 3 * smaller
+    assert update.n_search_rows_ == first.n_search_rows_ == smaller
+    assert update._scores_digest == first._scores_digest
+    assert (decisions(update, table) == decisions(first, table)).all()
+    assert f"a sample of {larger:,} rows found no update with fewer changes" in update.status_
+
+
+def test_of_two_samples_the_update_with_fewer_changes_is_kept(monkeypatch):
+    found = []
+    monkeypatch.setattr(frame_fit, "agrees_with_sample", lambda comparison: False)
+    search = frame_fit.fit_on_sample
+
+    def search_and_note(*arguments, **how):
+        found.append(search(*arguments, **how))
+        return found[-1]
+
+    monkeypatch.setattr(frame_fit, "fit_on_sample", search_and_note)
+    update = fit(people(13_000), sample="auto")
+    tried = {len(one.kept.problem.rows): one.cut.violation_and_changes() for one in found}
+    if update.n_search_rows_ in tried:  # otherwise all rows were searched
+        assert tried[update.n_search_rows_] == min(tried.values())
 
 
 # ---------------------------------------------------------------------------------------------

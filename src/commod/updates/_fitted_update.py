@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from commod._solvers.search.threads import single_blas_thread
 from commod.updates._base_optimism import optimism_text
 from commod.updates._budget import fit_budget
 from commod.updates._controlled_problem import problems_for_new_rows
@@ -46,7 +47,16 @@ class FittedUpdate(NamedTuple):
 
 
 def fit_update(update: Any, problem: FitProblem) -> FittedUpdate:
-    """Return the update that a `ControlledDebiaser` asks for, and what is expected of it."""
+    """Return the update that a `ControlledDebiaser` asks for, and what is expected of it.
+
+    One BLAS thread computes it: sums of several threads are rounded differently, so that the update
+    would depend on the number of cores.
+    """
+    with single_blas_thread:
+        return _fit_update(update, problem)
+
+
+def _fit_update(update: Any, problem: FitProblem) -> FittedUpdate:
     is_on_new_rows = update.target_on == "new_rows"
     if not is_on_new_rows or not has_enough_rows(problem):
         if update.points == "integers":

@@ -5,13 +5,14 @@
 2. Draw a stratified sample by a hash of the key, and search for a direction on it.
 3. Count all people by bins of η, and determine the exact offset (`cut.py`).
 4. Compare all people with the sample. Where they differ by more than sampling error, draw four
-   times as many rows.
+   times as many rows. A larger sample that finds nothing better for all people is the last one.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from commod._data.codes import plain
+from commod._solvers.search.threads import single_blas_thread
 from commod.exceptions import InputError, TargetWarning
 from commod.updates._base_optimism import stated_optimism
 from commod.updates._budget import fit_budget, parity_value
@@ -67,7 +69,7 @@ MAX_FIRST_SAMPLE = 10_000_000  # people: a scan of more takes longer than a sear
 def fit_frame(update: Any, frame: Any, named: NamedColumns) -> None:
     """Store in a `ControlledDebiaser` the update that it asks for, fitted on a frame."""
     counted, lines = count_frame(update, frame, named)
-    attempt = None
+    best: Attempt | None = None
     of_fit = fit_half(counted, lines)
     sizes = frame_sample_sizes(of_fit, update._target, use_all=update.sample == "all")
     for size, growth in sizes:
@@ -76,11 +78,17 @@ def fit_frame(update: Any, frame: Any, named: NamedColumns) -> None:
             return
         sample = FrameSample.of(counted, lines, size, growth)
         pulled = pull_rows(lines, sample)
-        attempt = fit_on_sample(update, counted, sample, pulled, is_first=attempt is None)
-        if attempt.is_verified:
+        tried = copy(update)  # what an attempt stores is only kept if it is the best one
+        attempt = fit_on_sample(tried, counted, sample, pulled, is_first=best is None)
+        if best is not None and not (update._is_budget or attempt.is_better_than(best)):
+            best = best._replace(n_larger=len(pulled.line))
             break
-    assert attempt is not None
-    fitted = fit_of(attempt, counted, lines)
+        best, reader = attempt, tried
+        if best.is_verified:
+            break
+    assert best is not None
+    vars(update).update(vars(reader))
+    fitted = fit_of(best, counted, lines)
     (store_fit if update.confidence is None else store_promise)(update, fitted, lines)
 
 
@@ -196,23 +204,43 @@ def fit_in_memory(update: Any, lines: Lines) -> None:
 
 
 class Attempt(NamedTuple):
-    """An update of a sample, and its offset on all people; no cut where nothing changes."""
+    """An update of a sample, and its offset on all people; no cut where nothing changes.
+
+    `n_larger` are the rows of a larger sample that found nothing better; None without one.
+    """
 
     kept: KeptUpdate
     target: float
     cut: FrameCut | None
     expectation: Expectation | None
+    n_larger: int | None = None
 
     @property
     def is_verified(self) -> bool:
         """Return whether all people agree with the sample."""
         return self.cut is None or agrees_with_sample(self.cut.compare(self.target))
 
+    def is_better_than(self, other: Attempt) -> bool:
+        """Return whether it comes closer to the target on all people, or needs fewer changes."""
+        if self.cut is None or other.cut is None:
+            return True
+        return self.cut.violation_and_changes() < other.cut.violation_and_changes()
+
 
 def fit_on_sample(
     update: Any, counted: CountedProblem, sample: FrameSample, pulled: PulledRows, *, is_first: bool
 ) -> Attempt:
-    """Return the update of a sample, with its counts on all people."""
+    """Return the update of a sample, with its counts on all people.
+
+    One BLAS thread computes it, so that it does not depend on the number of cores.
+    """
+    with single_blas_thread:
+        return _fit_on_sample(update, counted, sample, pulled, is_first=is_first)
+
+
+def _fit_on_sample(
+    update: Any, counted: CountedProblem, sample: FrameSample, pulled: PulledRows, *, is_first: bool
+) -> Attempt:
     rows, lines = read_sample(update, counted, sample, pulled), sample.lines
     if is_first:
         update._check_locked(rows.columns)
@@ -285,7 +313,7 @@ def fit_of(
     attempt: Attempt, counted: CountedProblem, lines: Lines, *, refine: bool = True
 ) -> FrameFit:
     """Return the update of an attempt with its offset: the exact one, or the best between bins."""
-    kept, target, cut, expectation = attempt
+    kept, target, cut, expectation, n_larger = attempt
     n_rows, standing = len(kept.problem.rows), counted.standing
     kept = kept._replace(problem=kept.problem.with_standing(standing))
     if cut is None:
@@ -303,7 +331,7 @@ def fit_of(
     fitted = cut.fitted(expectation, n_rows, is_verified=is_verified)
     everybody = fitted.everybody.with_standing(standing)
     kept = fitted.kept._replace(problem=kept.problem)
-    return replace(fitted, kept=kept, everybody=everybody)
+    return replace(fitted, kept=kept, everybody=everybody, n_larger=n_larger)
 
 
 def factor_of(update: Any, kept: KeptUpdate) -> float:

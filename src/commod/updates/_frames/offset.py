@@ -41,6 +41,7 @@ class FrameFit:
     - `everybody`: the problem of all people, with the rows that change.
     - `outcome`: the update in the unit of `everybody`.
     - `cut`: the counts by η; None where nothing changes.
+    - `n_larger`: the rows of a larger sample that found nothing better; None without one.
     """
 
     kept: KeptUpdate
@@ -49,6 +50,7 @@ class FrameFit:
     expectation: Expectation | None
     n_pulled: int
     cut: FrameCut | None
+    n_larger: int | None = None
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,11 @@ class FrameCut:
             distance=self.on_all.outcome.violation - violation,
             progress=abs(target - problem.base_fairness) - violation,
         )
+
+    def violation_and_changes(self) -> tuple[float, float]:
+        """Return how far all people stay from the target, and how many of them change."""
+        problem, outcome = self.on_all.problem, self.on_all.outcome
+        return outcome.violation, problem.rows.count(changed_rows(problem, outcome))
 
     def with_target(self, target: float) -> FrameCut:
         """Return the cut with the best offset between bins for a target."""

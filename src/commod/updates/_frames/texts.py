@@ -20,9 +20,12 @@ def frame_texts(table: FrameTable, fitted: FrameFit, n_rows: int) -> Iterator[st
     if table.named.scored:
         yield table.named.scored
     if not fitted.kept.outcome.verified and fitted.cut is not None:
+        larger = "a larger sample may need fewer changes"
+        if fitted.n_larger is not None:
+            larger = f"a sample of {fitted.n_larger:,} rows found no update with fewer changes"
         yield (
             "The share of changed decisions does not agree with the sample within sampling error; "
-            "a larger sample may need fewer changes."
+            f"{larger}."
         )
     if table.named.key is None:
         yield (
