@@ -114,7 +114,7 @@ paper: .venv/develop ## every table and figure of the paper, resumable (under an
 paper-quick: .venv/develop ## the same with few splits and points (minutes)
 	$(BIN)/python -m experiments --quick
 
-bench: .venv/develop ## speed and memory, ours and other libraries', into docs/benchmarks.md (under an hour)
+bench: .venv/develop ## speed and memory, ours and other libraries', into docs/benchmarks.md (two to three hours)
 	$(BIN)/python -m benchmarks.bench $(BENCH)
 
 bench-quick: .venv/develop ## the same, tiny: shows that every benchmark runs (minutes)
