@@ -55,8 +55,9 @@ def test_functions_have_few_parameters():
 
 
 def test_the_house_has_at_most_21_rooms():
+    doors = {"__init__.py", "__main__.py"}  # they hold nothing of their own
     rooms = [p for p in SOURCE.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()]
-    assert len(rooms) - 1 <= 21  # without __init__.py
+    assert sum(p.name not in doors for p in rooms) <= 21
 
 
 # ---------------------------------------------------------------------------------------------

@@ -207,11 +207,11 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         tags = UpdateTags(**{f.name: getattr(inherited, f.name) for f in fields(inherited)})
         tags.classifier_tags.multi_class = False
         # updates read mixed columns and missing values, but the base model gets X untouched
+        model, accepted = self.estimator_, None
+        if hasattr(model, "__sklearn_tags__") and not isinstance(model, type):
+            accepted = get_tags(model).input_tags
         for name in ("allow_nan", "categorical", "string"):
-            model = self.estimator_
-            is_accepted = isinstance(model, ScoreColumn)
-            if hasattr(model, "__sklearn_tags__") and not isinstance(model, type):
-                is_accepted = getattr(get_tags(model).input_tags, name)
+            is_accepted = getattr(accepted, name, isinstance(model, ScoreColumn))
             setattr(tags.input_tags, name, is_accepted)
         return tags
 
