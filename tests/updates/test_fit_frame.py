@@ -289,7 +289,7 @@ def test_a_larger_sample_that_finds_nothing_better_is_the_last(monkeypatch):
     assert update.n_search_rows_ == first.n_search_rows_ == smaller
     assert update._scores_digest == first._scores_digest
     assert (decisions(update, table) == decisions(first, table)).all()
-    assert f"a sample of {larger:,} rows found no update with fewer changes" in update.status_
+    assert f"a sample of {larger:,} rows found no better update" in update.status_
 
 
 def test_of_two_samples_the_update_with_fewer_changes_is_kept(monkeypatch):

@@ -22,7 +22,7 @@ def frame_texts(table: FrameTable, fitted: FrameFit, n_rows: int) -> Iterator[st
     if not fitted.kept.outcome.verified and fitted.cut is not None:
         larger = "a larger sample may need fewer changes"
         if fitted.n_larger is not None:
-            larger = f"a sample of {fitted.n_larger:,} rows found no update with fewer changes"
+            larger = f"a sample of {fitted.n_larger:,} rows found no better update"
         yield (
             "The share of changed decisions does not agree with the sample within sampling error; "
             f"{larger}."
