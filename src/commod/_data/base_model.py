@@ -232,7 +232,9 @@ def base_scores(
         proba = _proba_of_column(estimator, columns)
         _check_scores(proba[:, 1], estimator)
     else:
-        proba = proba_of_model(estimator, X, len(columns[0]))
+        has_all = names_of_model(estimator) == [column.name for column in columns]
+        read = X if has_all else model_columns(estimator, X)
+        proba = proba_of_model(estimator, read, len(columns[0]))
     return BaseScores(proba, threshold, bool(score_label(estimator, classes) == pos_label))
 
 
@@ -267,9 +269,8 @@ def _two_columns(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 def proba_of_model(estimator: Any, X: Any, n_rows: int) -> NDArray[np.float64]:
     """Return the checked probabilities that a model gives to the rows of `X`, shape (n_rows, 2).
 
-    A model that knows the names of its columns gets these alone.
+    `X` has the columns that the model was fitted on: see `model_columns`.
     """
-    X = model_columns(estimator, X)
     if hasattr(estimator, "predict_proba"):
         proba = _proba_of_classifier(estimator, X)
     else:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.base_model import proba_of_model
+from commod._data.base_model import model_columns, proba_of_model
 from commod._text import shorten
 from commod.exceptions import BaseModelError
 
@@ -169,7 +169,7 @@ def score_rows(model: Any, rows: Any, first: int, place: str = "the frame") -> F
         return np.zeros(0)
     where = f"rows {first + 1:,} to {first + n_rows:,} of {place}"
     try:
-        return proba_of_model(model, rows, n_rows)[:, 1]
+        return proba_of_model(model, model_columns(model, rows), n_rows)[:, 1]
     except BaseModelError as error:
         raise BaseModelError(f"In {where}: {error}", parameter="estimator") from error
     except Exception as error:  # a model may raise anything

@@ -220,10 +220,11 @@ def iter_columns(
         yield from _columns_of_array(as_matrix(X), known, skip, only)
         return
     check_not_empty(frame.shape)
+    n_rows = len(frame)
     for key in frame.columns:
         name = str(key)
         if not _is_read(name, skip, only):
-            yield _without_values(name, len(frame))
+            yield _without_values(name, n_rows)
             continue
         try:
             yield _column_of_series(name, frame.get_column(key), known)
@@ -231,7 +232,7 @@ def iter_columns(
             if unread is None:
                 raise
             unread.append(name)
-            yield _without_values(name, len(frame))
+            yield _without_values(name, n_rows)
 
 
 def _is_read(name: str, skip: Collection[str], only: Collection[str] | None) -> bool:
@@ -345,13 +346,15 @@ def _check_readable(name: str, values: Iterable[Any]) -> None:
 
 def _finite(values: NDArray[Any], name: str) -> NDArray[Any]:
     """Return finite numbers, cut to ±LARGEST; infinite ones are refused."""
-    n_infinite = int(np.isinf(values).sum())
-    if n_infinite:
+    lowest = np.fmin.reduce(values, axis=None, initial=0)  # missing values are not counted
+    highest = np.fmax.reduce(values, axis=None, initial=0)
+    if np.isinf(lowest) or np.isinf(highest):
+        n_infinite = int(np.isinf(values).sum())
         raise InputError(
             f"{name} contains {n_of(n_infinite, 'infinite value')} (inf); a scorecard needs finite "
             "numbers. Clip them, or make them missing.",
             parameter="X",
         )
-    if values.dtype == np.float64 and ((values > LARGEST).any() or (values < -LARGEST).any()):
+    if values.dtype == np.float64 and max(-lowest, highest) > LARGEST:
         return np.clip(values, -LARGEST, LARGEST)
     return values

@@ -21,6 +21,8 @@ def from_native(values: Any, name: str) -> nw.DataFrame[Any] | nw.Series[Any] | 
     `name` is what the caller calls `values`, here and in all functions of this package. A lazy
     frame and a frame with duplicate column names are refused.
     """
+    if isinstance(values, np.ndarray):  # the usual case, without a look at every library of frames
+        return None
     try:
         native = nw.from_native(values, pass_through=True, allow_series=True)
     except DuplicateError as error:

@@ -109,7 +109,6 @@ class RatioUpdate(CalibratedScores, BaseUpdate):
         self, X: Any, function: RatioFunction | None = None
     ) -> tuple[BaseScores, list[Column]]:
         """Return the base model's scores and the columns; only those of `function`, if given."""
-        check_is_fitted(self)
         encoding = (function or self._ratio_function()).encoding
         kinds = encoding.kinds
         only = None if function is None else {*kinds, *self._score_column()}
@@ -254,6 +253,7 @@ class RatioUpdate(CalibratedScores, BaseUpdate):
 
     def read_rows(self, X: Any, sensitive_features: Any = None) -> RatioRows:
         """Return new rows, read once; groups are not looked at."""
+        check_is_fitted(self)
         base, columns = self._read_rows(X)
         return RatioRows(columns, base, self._ratio_function().encoding)
 
