@@ -15,7 +15,9 @@ from commod._study.frontier.counts import EvaluationCounts
 from commod.constraints import DemographicParity, MinimumRate
 from commod.exceptions import DataWarning, InputError
 from commod.updates import _sample
+from commod.updates._frames import fit as frame_fit
 from commod.updates._frames import sample as frame_sample
+from commod.updates._frames import sweep as frame_sweep
 
 N = 6000
 FEATURES = ["income", "age", "town"]
@@ -103,6 +105,18 @@ def test_a_target_between_searched_ones_needs_few_more_changes(curve):
     ours = curve.frame().set_index("target").loc[0.85]
     assert ours["searched_target"] != 0.85
     assert ours["change_rate"] <= 1.05 * alone.change_rate_
+
+
+def test_a_larger_sample_never_costs_changes(monkeypatch):
+    monkeypatch.setattr(frame_fit, "agrees_with_sample", lambda *_: False)
+    monkeypatch.setattr(_sample, "MIN_ROWS", 500)
+    monkeypatch.setattr(_sample, "MIN_CHANGED_ROWS", 50)
+    asked = {"target_on": "fit_rows", "random_state": 0}
+    with_two = sweep([0.7, 0.8, 0.9, 0.95], **asked)
+    monkeypatch.setattr(frame_sweep, "MAX_SAMPLES", 1)
+    with_one = sweep([0.7, 0.8, 0.9, 0.95], **asked)
+    assert (with_two.frame()["n_changes"] <= with_one.frame()["n_changes"]).all()
+    assert "rows, then on one of " in with_two.notes and "rows, for 4 of 4" in with_one.notes
 
 
 def test_what_is_not_known_is_said_and_the_rest_is_shown(curve, tmp_path):

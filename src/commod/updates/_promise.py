@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from commod._solvers.search.threads import single_blas_thread
 from commod._statistics.promises import promised_fairness, rows_factor
 from commod.exceptions import InputError
 from commod.updates._controlled_problem import problems_for_new_rows
@@ -44,7 +45,8 @@ N_TESTED_TARGETS = 24  # between the target and parity, for the updates that a p
 def fit_promise(update: Any, problem: FitProblem) -> None:
     """Store in a `ControlledDebiaser` the cheapest update whose promise holds."""
     random_state = check_random_state(update.random_state)
-    fit_half, held_out = _halves(update, problem, random_state)
+    with single_blas_thread:  # as in a fit without promise, see `fit_update`
+        fit_half, held_out = _halves(update, problem, random_state)
     constraint, target = update._constraint, update._target
     targets = np.linspace(target, strictest_target(constraint, target), N_TESTED_TARGETS)
     with progress_bar("ControlledDebiaser", update.progress, "models") as report:

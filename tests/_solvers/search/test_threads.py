@@ -1,11 +1,12 @@
-"""Searches run with one BLAS thread and leave the number of threads as it was."""
+"""Fits run with one BLAS thread, on any machine, and leave the number of threads as it was."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
+import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from commod._solvers.search.threads import single_blas_thread
 from commod.datasets import make_biased
@@ -35,6 +36,22 @@ def test_fits_in_four_threads_leave_the_number_of_blas_threads_unchanged():
         for _ in range(3):  # which fit ends last is up to chance
             list(pool.map(fit, range(4)))
     assert n_blas_threads() == before
+
+
+@pytest.mark.slow
+def test_a_fit_is_the_same_to_the_last_bit_with_one_and_two_threads():
+    data = make_biased(20_000, bias=1.5, random_state=0)
+    noise = np.random.default_rng(0).normal(size=(20_000, 30))
+    X = np.column_stack([data.data.select_dtypes("number"), noise])
+    model = LogisticRegression().fit(X[:1_000], data.target[:1_000])
+
+    def points_with(n_threads):
+        with threadpool_limits(n_threads, user_api="blas"):
+            update = quick_control(model, target=0.8, target_on="new_rows", random_state=0)
+            update.fit(X, data.target, sensitive_features=data.sensitive_features)
+        return [update.scorecard_.intercept, *update.scorecard_.points]
+
+    assert points_with(1) == points_with(2)
 
 
 def test_the_limit_holds_until_the_last_search_leaves_in_whatever_thread():

@@ -4,7 +4,8 @@
 2. One query draws the sample. A direction is searched for on it at each of a few targets.
 3. For each direction, one query counts all people by bins of η. These counts give the offset of
    every target, and its figures on all people.
-4. Of all directions, each target takes the one with the fewest changes.
+4. Where all people do not agree with the sample, steps 2 and 3 follow once more on a larger one.
+5. Of all directions, each target takes the one with the fewest changes.
 """
 
 from __future__ import annotations
@@ -74,6 +75,11 @@ class SweptDirection(NamedTuple):
     target: float
     attempt: Attempt
 
+    @property
+    def n_searched(self) -> int:
+        """Return the number of rows that it was searched for on."""
+        return len(self.attempt.kept.problem.rows)
+
 
 def sweep_frame(
     update: Any, frame: Any, named: NamedColumns, targets: Sequence[float] | None
@@ -105,12 +111,13 @@ def _texts(
 ) -> Iterator[str]:
     """Yield what was counted, and what rests on the sample."""
     yield f"{lines.table.engine} counted all figures on all {counted.rows.n_people:,} rows."
-    n_pulled = len(directions[-1].attempt.kept.problem.rows)
-    at = f"{len(directions)} of {n_of(n_targets, 'target')}"
-    yield f"Directions were searched for on a sample of {n_pulled:,} rows, for {at}."
+    at = f"{len({one.target for one in directions})} of {n_of(n_targets, 'target')}"
+    sizes = list(dict.fromkeys(one.n_searched for one in directions))
+    samples = ", then on one of ".join(f"{size:,} rows" for size in sizes)
+    yield f"Directions were searched for on a sample of {samples}, for {at}."
     if lines.table.named.scored:
         yield lines.table.named.scored
-    if not all(direction.attempt.is_verified for direction in directions):
+    if not all(one.attempt.is_verified for one in directions if one.n_searched == sizes[-1]):
         yield "All rows do not agree with this sample; a larger one may need fewer changes."
 
 
@@ -119,7 +126,8 @@ def _search_directions(
 ) -> list[SweptDirection] | None:
     """Return directions for some of the targets; None where a sample is not worth it.
 
-    Where all people do not agree with the sample, it grows once, but not to the whole table.
+    Where all people do not agree with the sample, it grows once, but not to the whole table. The
+    directions of both samples are kept: a larger one may find a worse direction.
     """
     place = np.linspace(0, len(targets) - 1, MAX_DIRECTIONS + 1)[1:].round().astype(int)
     searched = targets if len(targets) <= MAX_DIRECTIONS else [targets[i] for i in place]
@@ -130,16 +138,14 @@ def _search_directions(
         if size == counted.rows.n_people:
             break
         sample = FrameSample.of(counted, lines, size, growth)
-        pulled, is_first = pull_rows(lines, sample), not directions
-        directions = []
-        for i, target in enumerate(searched):
+        pulled = pull_rows(lines, sample)
+        for target in searched:
             one = set_target(clone(update), target)
             one._take_reading(update)
             one._check_parameters()
-            is_new = is_first and i == 0
-            attempt = fit_on_sample(one, counted, sample, pulled, is_first=is_new)
+            attempt = fit_on_sample(one, counted, sample, pulled, is_first=not directions)
             directions.append(SweptDirection(one, target, attempt))
-        if all(direction.attempt.is_verified for direction in directions):
+        if all(one.attempt.is_verified for one in directions[-len(searched) :]):
             break
     return directions or None
 
