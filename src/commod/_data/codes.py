@@ -165,7 +165,7 @@ def code_series(series: nw.Series[Any]) -> Coded:
             return code_array(series.to_numpy())
     elif dtype in (nw.String, nw.Categorical, nw.Enum):
         if series.implementation.is_pandas():
-            return _code_pandas(native)
+            return code_pandas(native)
         if series.implementation.is_polars():
             return _code_polars(series)
         if series.implementation.is_pyarrow():
@@ -173,7 +173,8 @@ def code_series(series: nw.Series[Any]) -> Coded:
     return code_list(series.to_list())
 
 
-def _code_pandas(native: Any) -> Coded:
+def code_pandas(native: Any) -> Coded:
+    """Return codes of a pandas column of text or categories."""
     if not hasattr(native, "cat"):
         codes, values = native.factorize()
         return _normalise(codes, values.tolist())

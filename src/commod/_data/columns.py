@@ -15,6 +15,7 @@ from commod._data.codes import (
     check_text,
     code_array,
     code_list,
+    code_pandas,
     code_series,
     is_numeric,
     plain,
@@ -220,14 +221,18 @@ def iter_columns(
         yield from _columns_of_array(as_matrix(X), known, skip, only)
         return
     check_not_empty(frame.shape)
-    n_rows = len(frame)
+    n_rows, native = len(frame), frame.to_native()
+    is_pandas = frame.implementation.is_pandas()
     for key in frame.columns:
         name = str(key)
         if not _is_read(name, skip, only):
             yield _without_values(name, n_rows)
             continue
         try:
-            yield _column_of_series(name, frame.get_column(key), known)
+            column = _usual_column(name, native[key]) if is_pandas else None
+            if column is None:
+                column = _column_of_series(name, frame.get_column(key), known)
+            yield column
         except InputError:
             if unread is None:
                 raise
@@ -259,6 +264,18 @@ def _columns_of_array(
             yield _categories(name, code_array(values))
         else:
             yield _column_of_objects(name, values.tolist(), kinds.get(name))
+
+
+def _usual_column(name: str, series: Any) -> Column | None:
+    """Return a pandas column of floats or categories; None for any other type.
+
+    A few rows are read in half the time that they take through narwhals.
+    """
+    if series.dtype == np.float64:
+        return Column(name, "numeric", _finite(series.to_numpy(), f"Column {name!r}"))
+    if series.dtype.name == "category":
+        return _categories(name, code_pandas(series))
+    return None
 
 
 def _column_of_series(name: str, series: nw.Series[Any], kinds: Mapping[str, Kind]) -> Column:
