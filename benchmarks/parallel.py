@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.run import one_thread
+from rich.console import Console
+from rich.progress import track
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -36,14 +38,19 @@ def chosen_settings() -> dict[str, Any]:
 
 
 def in_parallel(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """Return the results of a function, in the order of its arguments, from JOBS processes."""
+    """Return the results of a function, in the order of its arguments, from JOBS processes.
+
+    A terminal shows how many of them are there.
+    """
     jobs = int(os.environ.get("JOBS", 1))
+    console = Console(stderr=True)
+    bar = {"console": console, "transient": True, "disable": not console.is_terminal}
     if jobs == 1:
-        return [function(*one) for one in arguments]
+        return [function(*one) for one in track(arguments, "fits", **bar)]
     context = multiprocessing.get_context("spawn")
     with one_thread(), ProcessPoolExecutor(jobs, context) as pool:
         futures = [pool.submit(function, *one) for one in arguments]
-        return [future.result() for future in futures]
+        return [future.result() for future in track(futures, "fits", **bar)]
 
 
 def kept(name: str, compute: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:
