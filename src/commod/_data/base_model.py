@@ -232,8 +232,8 @@ def base_scores(
         proba = _proba_of_column(estimator, columns)
         _check_scores(proba[:, 1], estimator)
     else:
-        has_all = names_of_model(estimator) == [column.name for column in columns]
-        read = X if has_all else model_columns(estimator, X)
+        is_same = names_of_model(estimator) == [column.name for column in columns]
+        read = X if is_same else model_columns(estimator, X)  # which wraps the frame once more
         proba = proba_of_model(estimator, read, len(columns[0]))
     return BaseScores(proba, threshold, bool(score_label(estimator, classes) == pos_label))
 
