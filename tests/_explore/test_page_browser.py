@@ -1,6 +1,8 @@
 """The page in a real browser: Debian's Chromium, driven by Playwright."""
 
+import os
 import re
+import signal
 import warnings
 
 import numpy as np
@@ -97,6 +99,13 @@ def press(tab, name):
     """Press a button with the keyboard."""
     tab.get_by_role("button", name=name).focus()
     tab.keyboard.press("Enter")
+
+
+def pause_worker(page):
+    """Pause the process of the next search: a search of 400 rows ends before a slow click."""
+    worker = page._session._worker
+    worker.warm_up()
+    os.kill(worker._process.pid, signal.SIGSTOP)
 
 
 def serious_findings(tab):
@@ -198,12 +207,13 @@ def test_a_column_is_locked_a_search_makes_gains_only_and_the_patch_is_saved(
     expect(tab.get_by_label("The same as Python")).to_have_value(re.compile("gains_only"))
 
 
-def test_a_wrong_request_is_said_and_a_fit_can_be_stopped(visit, expect):
+def test_a_wrong_request_is_said_and_a_fit_can_be_stopped(visit, expect, served):
     tab = visit()
     tab.get_by_label("Number or id").fill("99999999")
     tab.get_by_role("button", name="Show the reasons").click()
     expect(tab.locator("#error")).to_contain_text("rows must be positions")
     before = lead(tab)
+    pause_worker(served)
     tab.get_by_role("button", name="Search for this update").click()
     expect(tab.locator("#elapsed")).to_contain_text(re.compile("so far: [a-z]"))
     expect(tab.locator("#job")).to_be_in_viewport()  # also for a user who has scrolled down
