@@ -11,6 +11,7 @@ from commod.updates._base_optimism import optimism_text
 from commod.updates._budget import fit_budget
 from commod.updates._controlled_problem import problems_for_new_rows
 from commod.updates._expectation import Expectation, is_near_parity
+from commod.updates._fewest import with_fewest
 from commod.updates._gates import KeptUpdate, fit_target
 from commod.updates._new_rows import (
     ExpectedUpdate,
@@ -103,7 +104,8 @@ def _fitted(
 ) -> FittedUpdate:
     """Return the fitted update; whole-number points get their lines and their price."""
     if not kept.outcome.is_whole:
-        return FittedUpdate(kept.problem, kept.outcome, expectation, optimism)
+        outcome = with_fewest(kept.found, kept.problem, kept.outcome)
+        return FittedUpdate(kept.problem, outcome, expectation, optimism)
     merged, outcome = merge_bins(kept.problem, kept.outcome)
     target = update._target if expectation is None else expectation.internal_target
     is_priced = not update._is_budget

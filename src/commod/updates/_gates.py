@@ -66,23 +66,20 @@ def fit_target(problem: FitProblem, target: float) -> KeptUpdate:
 
 def fit_fewest(problem: FitProblem, target: float) -> KeptUpdate:
     """Return the update for a target before `borderline` spends changes on cheaper ones."""
-    return _kept(*best_gate(problem, target), target)
+    return _kept(*best_gate(problem, target))
 
 
 def search_again(kept: KeptUpdate, target: float) -> KeptUpdate:
     """Return the update for another target, in the same direction of changes."""
     found = search_target(kept.problem, target, earlier=kept.found)
-    return spend(_kept(GatedUpdate(found, _rank(found, target)), None, target), target)
+    return spend(_kept(GatedUpdate(found, _rank(found, target)), None), target)
 
 
-def _kept(gate: GatedUpdate, n_fewest: int | None, target: float) -> KeptUpdate:
+def _kept(gate: GatedUpdate, n_fewest: int | None) -> KeptUpdate:
     """Return the update of a direction; `n_fewest` is the fewest changes of any direction."""
     sample, solution, outcome, _ = gate.found
     n_fewest = gate.n_changed if n_fewest is None else n_fewest
-    n_by_all_columns = _n_changed_by_all_columns(gate.found, target)
-    fewest = min(n_fewest, n_by_all_columns) / sample.problem.rows.n_people
     recipe = Recipe.of(sample.task, solution)
-    outcome = replace(outcome, fewest=fewest)
     return KeptUpdate(sample.problem, outcome, gate.found, recipe, n_fewest)
 
 
@@ -171,16 +168,6 @@ def _prefer_gains(
     return fewest
 
 
-def _n_changed_by_all_columns(found: FoundUpdate, target: float) -> int | float:
-    """Return the changes before any column or term is dropped; infinite if the target is missed."""
-    solution, sample = found.solution, found.sample
-    dense = replace(solution, direction=sample.task.with_offset(solution.dense))
-    outcome = outcome_of(sample, sample.task, dense, target)
-    if outcome.violation > found.outcome.violation:
-        return np.inf
-    return sample.problem.rows.count(changed_rows(sample.problem, outcome))
-
-
 # ---------------------------------------------------------------------------------------------
 # Whom to change
 
@@ -198,7 +185,7 @@ def spend(kept: KeptUpdate, target: float) -> KeptUpdate:
             moved = outcome_of(found.sample, found.sample.score_task, cheaper.solution, target)
             n_moved = problem.rows.count(changed_rows(problem, moved))
             if moved.violation <= outcome.violation and n_moved <= n_allowed:
-                moved = replace(moved, verified=outcome.verified, fewest=outcome.fewest)
+                moved = replace(moved, verified=outcome.verified)
                 recipe = Recipe.of(cheaper.task, cheaper.solution)
                 recipe = replace(recipe, level=cheaper.level, typical_cost=cheaper.typical_cost)
                 return kept._replace(outcome=moved, recipe=recipe)

@@ -68,9 +68,7 @@ def refit_target(kept: KeptUpdate, target: float) -> KeptUpdate:
     n_changed = problem.rows.count(changed_rows(problem, outcome))
     if outcome.violation > 0 or n_changed > n_allowed:
         return search_again(kept, target)
-    fewest = min(n_fewest, n_changed) / problem.rows.n_people
-    outcome = replace(outcome, fewest=fewest, verified=kept.outcome.verified)
-    return kept._replace(outcome=outcome)
+    return kept._replace(outcome=replace(outcome, verified=kept.outcome.verified))
 
 
 def _n_fewest(kept: KeptUpdate, target: float) -> int:

@@ -53,7 +53,8 @@ class SearchOutcome:
     - `n_search_rows`: the size of the search sample.
     - `verified`: whether the update was compared with its sample and agrees with it.
     - `stopped_by`: what ended a search without a target; None for a search with one.
-    - `fewest`: the smallest share of changed rows that the search found, NaN where not counted.
+    - `fewest`: the smallest share of changed rows that was found for the same fairness, NaN where
+      not counted.
     - `is_whole`: whether points are whole numbers, and rows change above a whole number of points.
     """
 

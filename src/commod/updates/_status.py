@@ -77,7 +77,7 @@ def _sentences(
         yield from whom_texts(update, problem)
     if outcome.n_search_rows < n_fit_rows:
         yield sample_text(outcome, n_fit_rows)
-    yield from getattr(update, "_frame_texts", ())
+    yield from update._frame_texts
     yield from update._few_people_texts
     yield from limit_texts(update, problem, goal, is_test=test is not None)
 
@@ -230,10 +230,8 @@ def whom_texts(update: Any, problem: FitProblem) -> Iterator[str]:
     if not update.change_rate_ > fewest:
         return
     text = f"The fewest changes found are {fewest:.1%} of the decisions"
-    if update.n_search_rows_ < update.n_rows_:
+    if update._frame_texts and update.n_search_rows_ < update.n_rows_:
         text += " of the search sample"
-    elif fewest < update.limit_:  # the limit for the fairness of this update proves it
-        text += ", with less fairness on these rows"
     if update.reads_score_:
         whom = "near the threshold" if problem.cost_is_distance else "whose change costs less"
         text += f"; the others were allowed for people {whom} and for a short scorecard"

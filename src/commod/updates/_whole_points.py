@@ -36,6 +36,7 @@ from commod.updates._cross_fit import (
     without_fold,
 )
 from commod.updates._expectation import expect_target
+from commod.updates._fewest import with_fewest
 from commod.updates._gates import KeptUpdate
 from commod.updates._new_rows import ExpectedUpdate, expect_as_it_is
 from commod.updates._outside_rows import OutsideRows
@@ -86,9 +87,8 @@ class WholeSearch:
         free, problem = self.free, self.problem
         weights = binned_points(free.problem, free.found.outcome, problem)
         outcome = whole_outcome(self.sample, [weights], target, self.max_lines, starts)
-        n_changed = problem.rows.count(changed_rows(problem, outcome))
-        fewest = min(free.outcome.fewest, n_changed / problem.rows.n_people)
-        outcome = replace(outcome, fewest=fewest, verified=free.outcome.verified)
+        outcome = replace(outcome, verified=free.outcome.verified)
+        outcome = with_fewest(free.found, problem, outcome)
         found = free.found._replace(sample=self.sample, outcome=outcome)
         return free._replace(problem=problem, outcome=outcome, found=found)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from commod.updates._budget import fit_budget, parity_value
 from commod.updates._controlled_problem import fit_problem
+from commod.updates._fewest import with_fewest
 from commod.updates._gates import KeptUpdate, fit_fewest
 from commod.updates._new_rows import ExpectedUpdate, best_update, expect_as_it_is
 from commod.updates._problem import FitProblem
@@ -49,7 +50,8 @@ def _search_stated(update: Any, problems: Sequence[FitProblem]) -> WholeSearch:
 
 def _fit_searched(update: Any, search: WholeSearch) -> KeptUpdate:
     if update._is_budget:
-        return fit_budget(search.problem, lambda _, target: search.kept(target))
+        kept = fit_budget(search.problem, lambda _, target: search.kept(target))
+        return kept._replace(outcome=with_fewest(search.free.found, kept.problem, kept.outcome))
     return search.kept(update._target)
 
 

@@ -213,8 +213,8 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
     reads_score_ : bool
         Whether r reads the distance of the score from the threshold.
     fewest_change_rate_ : float
-        The smallest share of changes that the search found on the fit rows, before `sparsity` and
-        `borderline` spend more. NaN with `confidence` and on a frontier.
+        The smallest share of changes that the search found on the fit rows for the fairness that
+        the update reaches there. NaN with `confidence` and on a frontier.
     points_price_ : float
         With `points="integers"`: changes on the fit rows over those of an update with free points
         and as many lines. NaN otherwise.

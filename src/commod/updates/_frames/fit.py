@@ -32,6 +32,7 @@ from commod.updates._controlled_parameters import (
 )
 from commod.updates._controlled_problem import fit_problem, problems_for_new_rows
 from commod.updates._expectation import Expectation, is_near_parity
+from commod.updates._fewest import with_fewest
 from commod.updates._fit_rows import check_both_decisions, warn_about_group_columns
 from commod.updates._fitted_update import FittedUpdate
 from commod.updates._frames.columns import NamedColumns, prepare_frame
@@ -352,5 +353,6 @@ def store_fit(update: Any, fitted: FrameFit, lines: Lines) -> None:
     update._store_update(problem, fitted.kept.outcome)
     update.multiplier_ = price_of_target(everybody, fitted.outcome)
     optimism = stated_optimism(update)
-    whole = FittedUpdate(problem, fitted.kept.outcome, fitted.expectation, optimism)
+    outcome = with_fewest(fitted.kept.found, problem, fitted.kept.outcome)
+    whole = FittedUpdate(problem, outcome, fitted.expectation, optimism)
     update._store_figures(everybody, whole)
