@@ -11,17 +11,19 @@ from commod.updates._search import FoundUpdate, SearchOutcome, changed_rows, out
 def with_fewest(found: FoundUpdate, problem: FitProblem, outcome: SearchOutcome) -> SearchOutcome:
     """Return an update with the smallest share of changes that was found for its own fairness.
 
-    The update of `found` with every column and term competes with the update itself: both reach
-    the same fairness on the rows of the problem. Within the caps, the former may not reach it.
+    Two directions of the search compete with the update: the last one, and the one with every
+    column and term. All reach the same fairness on the rows of the problem. Where caps do not let
+    a direction reach it, it does not compete.
     """
     rows, changed = problem.rows, changed_rows(problem, outcome)
     n_fewest = rows.count(changed)
     if n_fewest:
         fairness = rows.fairness(problem.constraint, rows.base.decisions ^ changed)
         sample, solution = found.sample, found.solution
-        dense = replace(solution, direction=sample.task.with_offset(solution.dense))
-        every_column = outcome_of(sample, sample.task, dense, fairness)
-        if every_column.violation <= 0:
-            changed = changed_rows(sample.problem, every_column)
-            n_fewest = min(n_fewest, rows.count(changed))
+        for w in (solution.direction.w, solution.dense):
+            other = replace(solution, direction=sample.task.with_offset(w))
+            at_fairness = outcome_of(sample, sample.task, other, fairness)
+            if at_fairness.violation <= 0:
+                n_changed = rows.count(changed_rows(sample.problem, at_fairness))
+                n_fewest = min(n_fewest, n_changed)
     return replace(outcome, fewest=n_fewest / rows.n_people)

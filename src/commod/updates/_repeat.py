@@ -63,19 +63,20 @@ def refit_target(kept: KeptUpdate, target: float) -> KeptUpdate:
     problem = kept.problem
     with single_blas_thread:
         outcome = RepeatedUpdate.of(kept.found.sample, kept.recipe).outcome(target)
-        n_fewest = _n_fewest(kept, target)
+        every_column, n_fewest = _with_every_column(kept, target)
     n_allowed = (1 + problem.sparsity) * (1 + problem.borderline) * n_fewest
     n_changed = problem.rows.count(changed_rows(problem, outcome))
     if outcome.violation > 0 or n_changed > n_allowed:
         return search_again(kept, target)
-    return kept._replace(outcome=replace(outcome, verified=kept.outcome.verified))
+    outcome = replace(outcome, verified=kept.outcome.verified)
+    return kept._replace(outcome=outcome, found=kept.found._replace(solution=every_column))
 
 
-def _n_fewest(kept: KeptUpdate, target: float) -> int:
-    """Return the changes of an update with every column and term."""
+def _with_every_column(kept: KeptUpdate, target: float) -> tuple[SearchSolution, int]:
+    """Return the solution with every column and term for a target, and its changes."""
     sample, solution = kept.found.sample, kept.found.solution
     task = sample.task_for(target)
     direction = anneal(task, solution.dense)
     dense = replace(solution, direction=direction)
     changed = changed_rows(kept.problem, outcome_of(sample, task, dense, target))
-    return kept.problem.rows.count(changed)
+    return dense, kept.problem.rows.count(changed)
