@@ -36,7 +36,6 @@ from commod.updates._cross_fit import (
     without_fold,
 )
 from commod.updates._expectation import expect_target
-from commod.updates._fewest import with_fewest
 from commod.updates._gates import KeptUpdate
 from commod.updates._new_rows import ExpectedUpdate, expect_as_it_is
 from commod.updates._outside_rows import OutsideRows
@@ -88,7 +87,6 @@ class WholeSearch:
         weights = binned_points(free.problem, free.found.outcome, problem)
         outcome = whole_outcome(self.sample, [weights], target, self.max_lines, starts)
         outcome = replace(outcome, verified=free.outcome.verified)
-        outcome = with_fewest(free.found, problem, outcome)
         found = free.found._replace(sample=self.sample, outcome=outcome)
         return free._replace(problem=problem, outcome=outcome, found=found)
 

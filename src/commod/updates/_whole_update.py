@@ -40,7 +40,9 @@ def fit_whole_as_it_is(update: Any, problem: FitProblem) -> ExpectedUpdate:
 
 def fit_whole_on_new_rows(update: Any, problems: Sequence[FitProblem]) -> ExpectedUpdate:
     """Return the update that is expected to reach the target on new people."""
-    return expect_whole(whole_search(update, problems, update._target), update._target)
+    search = whole_search(update, problems, update._target)
+    expected = expect_whole(search, update._target)
+    return expected._replace(kept=_with_fewest(search, expected.kept))
 
 
 def _search_stated(update: Any, problems: Sequence[FitProblem]) -> WholeSearch:
@@ -51,8 +53,14 @@ def _search_stated(update: Any, problems: Sequence[FitProblem]) -> WholeSearch:
 def _fit_searched(update: Any, search: WholeSearch) -> KeptUpdate:
     if update._is_budget:
         kept = fit_budget(search.problem, lambda _, target: search.kept(target))
-        return kept._replace(outcome=with_fewest(search.free.found, kept.problem, kept.outcome))
-    return search.kept(update._target)
+    else:
+        kept = search.kept(update._target)
+    return _with_fewest(search, kept)
+
+
+def _with_fewest(search: WholeSearch, kept: KeptUpdate) -> KeptUpdate:
+    """Return the update with the fewest changes that the search with free points found."""
+    return kept._replace(outcome=with_fewest(search.free.found, kept.problem, kept.outcome))
 
 
 def points_price(
