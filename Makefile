@@ -9,6 +9,10 @@ endif
 # Tests start many processes: each would compile the package anew if no bytecode was kept.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Tests run in a process per core. Further threads in each would wait for one another.
+test test-fast test-lowest: export OMP_NUM_THREADS := 1
+test-3.%: export OMP_NUM_THREADS := 1
+
 .PHONY: help setup docs docs-archive demo test test-fast test-lowest lint format types contracts package check figures paper paper-quick bench bench-quick clean
 
 help: ## list the targets
