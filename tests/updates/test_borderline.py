@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from commod.datasets import make_biased
 from commod.exceptions import CommodWarning, InputError
 from commod.scorecard import DISTANCE_COLUMN
 from commod.updates import _sample
+from commod.updates._status import whom_texts
 from quick_updates import quick_control
 
 SEEDS = (0, 1, 2)
@@ -68,8 +70,16 @@ def test_the_extra_changes_stay_within_what_was_stated(borderline, sparsity):
     update = fit(table(), borderline=borderline, sparsity=sparsity)
     most = (1 + sparsity) * (1 + borderline) * update.fewest_change_rate_
     assert update.limit_ <= update.fewest_change_rate_ <= update.change_rate_ <= most + 1e-12
-    if update.change_rate_ > update.fewest_change_rate_:
-        assert f"The fewest changes found are {update.fewest_change_rate_:.1%}" in update.status_
+    shown, changed = f"{update.fewest_change_rate_:.1%}", f"{update.change_rate_:.1%}"
+    assert (f"The fewest changes found are {shown}" in update.status_) == (shown != changed)
+
+
+@pytest.mark.parametrize(("fewest", "is_said"), [(0.149, False), (0.1488, False), (0.140, True)])
+def test_a_percentage_is_not_said_twice(fewest, is_said):
+    update = fit(table())
+    update.change_rate_, update.fewest_change_rate_ = 0.1493, fewest
+    texts = list(whom_texts(update, SimpleNamespace(cost_is_distance=True)))
+    assert any("fewest changes found" in text for text in texts) == is_said
 
 
 @pytest.mark.parametrize("seed", [0, 1, 5])

@@ -219,15 +219,16 @@ def points_text(price: float, n_lines: int) -> str:
 def whom_texts(update: Any, problem: FitProblem) -> Iterator[str]:
     """Yield the price of whole-number points, the direction kept, and what borderline was spent on.
 
-    Nothing is said where the update is the one with the fewest changes in the direction asked for.
+    Nothing is said where the update is the one with the fewest changes in the direction asked for,
+    or shows the same percentage.
     """
     if not np.isnan(update.points_price_):
         yield points_text(update.points_price_, update.scorecard_.n_terms_used)
     if update.direction_ != update.direction:
         kept = "gains" if update.direction_ == "gains_only" else "losses"
         yield f"Of the directions that were searched, {kept} only was kept."
-    fewest = update.fewest_change_rate_
-    if not update.change_rate_ > fewest:
+    changed, fewest = update.change_rate_, update.fewest_change_rate_
+    if not changed > fewest or f"{changed:.1%}" == f"{fewest:.1%}":
         return
     text = f"The fewest changes found are {fewest:.1%} of the decisions"
     if update._frame_texts and update.n_search_rows_ < update.n_rows_:
