@@ -240,7 +240,10 @@ def test_what_is_running_ends_with_the_run(tmp_path):
         processes.end()
         code, _ = running.result()
     assert code != 0
-    assert not is_running(int(started.read_text()))
+    killed, latest = int(started.read_text()), time.monotonic() + 30
+    while is_running(killed) and time.monotonic() < latest:  # a busy machine ends it a bit later
+        time.sleep(0.01)
+    assert not is_running(killed)
     assert processes.run(["sleep", "60"], dict(os.environ)) == (1, "interrupted")
 
 
