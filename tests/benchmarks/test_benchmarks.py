@@ -238,7 +238,7 @@ def test_what_is_running_ends_with_the_run(tmp_path):
         while not (started.exists() and started.read_text().strip()):
             time.sleep(0.01)
         processes.end()
-        code, _ = running.result()
+        code, _ = running.result(timeout=30)  # before the sleep ends by itself
     assert code != 0
     killed, latest = int(started.read_text()), time.monotonic() + 30
     while is_running(killed) and time.monotonic() < latest:  # a busy machine ends it a bit later
