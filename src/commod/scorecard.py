@@ -33,6 +33,7 @@ __all__ = [
     "MARGIN_COLUMN",
     "SCORE_EDITS",
     "Crossing",
+    "EvidenceRule",
     "Scorecard",
     "crossing_at",
     "crossing_ends",
@@ -54,12 +55,81 @@ MAX_SHOWN = 60  # terms of a table in a notebook
 MAX_EXPONENT = 30.0  # sigmoid(30) is 1 - 1e-13; some SQL engines refuse exp of large numbers
 
 
+@dataclass(frozen=True)
+class EvidenceRule:
+    """How the sum v of a scorecard's points becomes a ratio: r = cost − side · v / cut.
+
+    The side is +1 for people with the unfavourable base decision, whom a high v lets gain. It is −1
+    for people with the favourable one, whom a low v lets lose. A change costs
+    1 − nearness + nearness · |score − threshold| / mean_distance. So with nearness 0 every change
+    costs 1, and a decision changes where side · v > cut.
+
+    Parameters
+    ----------
+    cut : float
+        κ > 0, in the unit of the points.
+    nearness : float
+        t in [0, 1]: how much a change costs more, the farther the score is from the threshold.
+    mean_distance : float
+        m > 0, in the unit of the score.
+    favorable_above : bool
+        Whether a score above the threshold is the favourable decision.
+    may_gain, may_lose : bool
+        The directions in which decisions may change. r is held at 1 where they may not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rule = EvidenceRule(cut=0.5)
+    >>> rule.ratio(np.array([0.75, -0.75]), np.array([0.4, 0.6]), threshold=0.5)
+    array([-0.5, -0.5])
+    """
+
+    cut: float
+    nearness: float = 0.0
+    mean_distance: float = 1.0
+    favorable_above: bool = True
+    may_gain: bool = True
+    may_lose: bool = True
+
+    @property
+    def fixed_cost(self) -> float:
+        """Return what a change costs at the threshold."""
+        return 1.0 - self.nearness
+
+    @property
+    def cost_per_distance(self) -> float:
+        """Return what a change costs more per unit of the distance from the threshold."""
+        return self.nearness / self.mean_distance
+
+    def costs(self, distance: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what a change costs at each distance of the score from the threshold, (n,)."""
+        return np.asarray(self.fixed_cost + self.cost_per_distance * distance)
+
+    def is_favorable(self, scores: NDArray[np.float64], threshold: float) -> NDArray[np.bool_]:
+        """Return whether each base decision is the favourable one, shape (n,)."""
+        return np.asarray((scores > threshold) == self.favorable_above)
+
+    def ratio(
+        self, total: NDArray[np.float64], scores: NDArray[np.float64], threshold: float
+    ) -> NDArray[np.float64]:
+        """Return r of each row, shape (n,), from the sum of its points; 1 where it may not change.
+
+        Every engine computes v / cut, then the cost minus or plus it, so that all agree bit by bit.
+        """
+        cost, pull = self.costs(distances(scores, threshold)), total / self.cut
+        favorable = self.is_favorable(scores, threshold)
+        may_change = np.where(favorable, self.may_lose, self.may_gain)
+        return np.where(may_change, np.where(favorable, cost + pull, cost - pull), 1.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Scorecard:
     """A table of points on raw columns whose sum is r(x), split over k concepts.
 
     r(x) = intercept + Σ_t points_t · term_t(x), and points = contributions @ concept_points. Each
-    concept is itself a table of points. Terms are added in the order of `encoding`.
+    concept is itself a table of points. Terms are added in the order of `encoding`. With a `rule`,
+    the sum is not r but the evidence v, and the rule turns v into r.
 
     Parameters
     ----------
@@ -73,6 +143,8 @@ class Scorecard:
         Points of each concept in raw units, exactly zero where a term is not used.
     concept_intercepts : ndarray of shape (k,)
         Value of each concept before any points are added.
+    rule : EvidenceRule, default=None
+        How the sum of the points becomes r; None where the sum is r.
 
     Examples
     --------
@@ -91,6 +163,7 @@ class Scorecard:
     contributions: NDArray[np.float64]
     concept_points: NDArray[np.float64]
     concept_intercepts: NDArray[np.float64]
+    rule: EvidenceRule | None = None
     points: NDArray[np.float64] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -24,11 +24,12 @@ from commod.exceptions import InputError
 
 @dataclass(frozen=True)
 class NumericTerms:
-    """The terms of a numeric column: points per unit. `fill` replaces a missing value."""
+    """The terms of a numeric column: points × (value − centre). `fill` replaces a missing value."""
 
     name: str
     fill: float
     has_missing_term: bool
+    centre: float = 0.0
 
     kind: Kind = "numeric"
 
@@ -116,7 +117,8 @@ ColumnTerms = NumericTerms | BinTerms | CategoryTerms
 class TermTable:
     """The terms of n rows: p numeric columns, and q columns of codes.
 
-    `numeric` (n, p) holds values without gaps, and `numeric_terms` (p,) the term of each column.
+    `numeric` (n, p) holds values without gaps, less their centres, and `numeric_terms` (p,) the
+    term of each column.
     A code in `codes` (n, q) is the term that is present in a row. It is at least the entry of
     `code_terms` (q,), or equal to `n_terms` where no term is present: an unseen or rare category,
     which gets zero points.
@@ -234,6 +236,7 @@ class Encoding:
                 values = next(values_of)
                 np.clip(column.values, -LARGEST, LARGEST, out=values)
                 values[missing] = spec.fill
+                values -= spec.centre
                 if spec.has_missing_term:
                     next(codes_of)[:] = np.where(missing, first + 1, self.n_terms)
             else:

@@ -541,8 +541,8 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
 
     # -- applying ---------------------------------------------------------------------
 
-    def _effective(self, base: BaseScores, ratio: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.where(self.allowed_changes().is_open(base), ratio, 1.0)
+    def _effective(self, base: BaseScores, total: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.where(self.allowed_changes().is_open(base), super()._effective(base, total), 1.0)
 
     def _reads_distance(self) -> bool:
         return reads_distance(self)

@@ -154,9 +154,14 @@ class RatioUpdate(CalibratedScores, BaseUpdate):
         base, columns = self._read_rows(X, function)
         return base, function.evaluate(function.encoding.encode(columns))
 
-    def _effective(self, base: BaseScores, ratio: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return r for rows with these base scores; a subclass may set it to 1 for some."""
-        return ratio
+    def _effective(self, base: BaseScores, total: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return r for rows with these base scores, from the sum of their points.
+
+        A subclass may set it to 1 for some rows.
+        """
+        card = self._ratio_function()
+        rule = card.rule if isinstance(card, Scorecard) else None
+        return total if rule is None else rule.ratio(total, base.scores, base.threshold)
 
     def raw_ratio(self, X: Any) -> NDArray[np.float64]:
         """Return the learned r(x), shape (n,), even where the update must not change a row."""
