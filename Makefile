@@ -10,10 +10,10 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 # Tests run in a process per core. Further threads in each would wait for one another.
-test test-fast test-lowest: export OMP_NUM_THREADS := 1
+test test-fast test-search test-lowest: export OMP_NUM_THREADS := 1
 test-3.%: export OMP_NUM_THREADS := 1
 
-.PHONY: help setup docs docs-archive demo test test-fast test-lowest lint format types contracts package check figures paper paper-quick bench bench-quick clean
+.PHONY: help setup docs docs-archive demo test test-fast test-search test-lowest lint format types contracts package check figures paper paper-quick bench bench-quick clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9.%-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -44,6 +44,9 @@ test: .venv/develop ## tests, README and docstrings, a process per core
 
 test-fast: .venv/develop ## tests without Spark, PostgreSQL, browser, estimator checks, long properties and pages
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not slow" tests
+
+test-search: .venv/develop ## property tests with new random seeds and ten times the examples (long)
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m hypothesis --hypothesis-profile=search tests
 
 .venv-lowest/develop: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv .venv-lowest
