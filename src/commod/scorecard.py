@@ -113,6 +113,11 @@ class EvidenceRule:
         """Return what a change costs more per unit of the distance from the threshold."""
         return self.nearness / self.mean_distance
 
+    @property
+    def pull_above(self) -> float:
+        """Return side / cut of a score above the threshold; it is −side / cut below."""
+        return (-1.0 if self.favorable_above else 1.0) / self.cut
+
     def costs(self, distance: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what a change costs at each distance of the score from the threshold, (n,)."""
         return np.asarray(self.fixed_cost + self.cost_per_distance * distance)
@@ -126,12 +131,13 @@ class EvidenceRule:
     ) -> NDArray[np.float64]:
         """Return r of each row, shape (n,), from the sum of its points; 1 where it may not change.
 
-        Every engine computes v / cut, then the cost minus or plus it, so that all agree bit by bit.
+        Every engine computes cost − v · pull in this order, so that all agree bit by bit. None
+        divides v by the cut: polars would multiply by a reciprocal.
         """
-        cost, pull = self.costs(distances(scores, threshold)), total / self.cut
-        favorable = self.is_favorable(scores, threshold)
-        may_change = np.where(favorable, self.may_lose, self.may_gain)
-        return np.where(may_change, np.where(favorable, cost + pull, cost - pull), 1.0)
+        is_above = scores > threshold
+        pull = np.where(is_above, self.pull_above, -self.pull_above)
+        r = self.costs(distances(scores, threshold)) - total * pull
+        return np.where(np.where(is_above, self.may_lower, self.may_raise), r, 1.0)
 
     def sentences(
         self,
@@ -141,12 +147,8 @@ class EvidenceRule:
     ) -> list[str]:
         """Return in words when a decision changes: a sentence for each direction that is allowed.
 
-        Parameters
-        ----------
-        unfavorable, favorable : str
-            What the two decisions are called.
-        max_margin : float, default=None
-            The largest distance from the threshold at which a decision may change; None: any.
+        The first two parameters are names of the decisions. `max_margin` is the largest distance
+        from the threshold at which a decision may change.
 
         Examples
         --------

@@ -150,7 +150,7 @@ def _edited(content, points, row):
         rule = content.ratio.evidence
         cost = 1 - rule.nearness + rule.nearness / rule.mean_distance * abs(score - threshold)
         is_favorable = was == (content.labels.favorable == content.labels.positive)
-        r = cost + r / rule.cut if is_favorable else cost - r / rule.cut
+        r = cost + r * (1 / rule.cut) if is_favorable else cost - r * (1 / rule.cut)
     if (was and not content.ratio.may_lower) or (not was and not content.ratio.may_raise):
         r = 1.0
     if content.ratio.max_margin is not None and abs(score - threshold) > content.ratio.max_margin:

@@ -245,10 +245,11 @@ def _ratio_of_sum(content: Content, work: WorkColumns) -> nw.Expr:
     total, rule = nw.col(work.ratio), rule_of(content)
     if rule is None:
         return total
-    above, below = (-total, total) if rule.favorable_above else (total, -total)
-    towards = nw.when(nw.col(work.score) > content.base.threshold).then(above).otherwise(below)
+    above = rule.pull_above
+    is_above = nw.col(work.score) > content.base.threshold
+    pull = nw.when(is_above).then(nw.lit(above)).otherwise(nw.lit(-above))
     cost = nw.col(work.distance) * rule.cost_per_distance + rule.fixed_cost
-    return cost - towards / rule.cut
+    return cost - total * pull
 
 
 def changed(content: Content, work: WorkColumns) -> nw.Expr:

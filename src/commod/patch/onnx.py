@@ -335,12 +335,11 @@ def _ratio_of_sum(graph: _Graph, content: Content, score: str, distance: str, to
     if rule is None:
         return total
     is_above = graph.node("Greater", score, graph.constant(content.base.threshold))
-    sides = graph.node("Neg", total), total
-    above, below = sides if rule.favorable_above else sides[::-1]
-    towards = graph.node("Where", is_above, above, below)
+    above = rule.pull_above
+    pull = graph.node("Where", is_above, graph.constant(above), graph.constant(-above))
     rise = graph.node("Mul", distance, graph.constant(rule.cost_per_distance))
     cost = graph.node("Add", rise, graph.constant(rule.fixed_cost))
-    return graph.node("Sub", cost, graph.node("Div", towards, graph.constant(rule.cut)))
+    return graph.node("Sub", cost, graph.node("Mul", total, pull))
 
 
 def _gated(graph: _Graph, content: Content, score: str, distance: str, ratio: str) -> str:

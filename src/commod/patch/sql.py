@@ -38,9 +38,7 @@ from commod.scorecard import ADD_POINTS, MAX_EXPONENT, SCORE_CLIP, crossing_at, 
 MAX_BRANCHES = 50  # categories in one CASE; more of them become a joined table
 MAX_COLUMNS_PER_EXPRESSION = 50  # engines overflow on deep expressions
 FINITE = sys.float_info.max
-# A ratio this near to 0 moves no edited score, and such a sum no ratio. Above it r·z and v / cut
-# cannot underflow.
-NEGLIGIBLE = 1e-200
+NEGLIGIBLE = 1e-200  # a ratio this near to 0 moves no edited score; above it r·z cannot underflow
 
 Node = Any
 
@@ -382,14 +380,17 @@ def _ratio_of_evidence(query: Query, content: Content) -> Node:
     """Return r as `EvidenceRule.ratio` computes it, before any gate."""
     rule, total = rule_of(content), query.work("evidence")
     assert rule is not None
+    above = rule.pull_above
     is_above = query.work("score") > query.number(content.base.threshold)
-    above, below = (-total, total) if rule.favorable_above else (total, -total)
-    vanishing = _underflow(query, total, NEGLIGIBLE)
-    towards = query.case(*vanishing, (is_above, above), default=below)
+    pull = query.case(
+        *_underflow(query, total, _vanishing(above)),
+        (is_above, total * query.number(above)),
+        default=total * query.number(-above),
+    )
     cost = query.number(rule.fixed_cost)
     if rule.cost_per_distance:
         cost = cost + _product(query, query.work("distance"), rule.cost_per_distance)
-    return cost - query.quotient(towards, query.number(rule.cut))
+    return cost - pull
 
 
 def _gated(query: Query, content: Content, total: Node) -> Node:
