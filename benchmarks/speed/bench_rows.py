@@ -35,7 +35,7 @@ Action = Callable[[], Any]
 
 def fit_update(estimator: Any, X: Any, rows: BenchmarkRows, **params: Any) -> Any:
     """Return one fitted update."""
-    update = ControlledDebiaser(estimator, target=0.8, random_state=0, progress=False, **params)
+    update = ControlledDebiaser(estimator, target=0.8, **params)
     return update.fit(X, rows.y, sensitive_features=rows.group)
 
 
