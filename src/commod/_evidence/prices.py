@@ -45,7 +45,6 @@ def prices_of(U: Floats, cost: Floats, slack: Floats, start: Floats | None = Non
     >>> prices_of(np.ones((4, 1)), np.ones(4), np.array([0.5]))
     array([0.])
     """
-
     start = np.full(U.shape[1], 1e-3) if start is None else start
     dual = Dual(U, cost, slack)
     solved = minimize(
