@@ -72,8 +72,9 @@ class Dual(NamedTuple):
 
     def value_and_gradient(self, mu: Floats) -> tuple[float, Floats]:
         """Return the function and its gradient (J,)."""
-        share = expit((self.U @ mu - self.cost) / HEAT)
-        return self.value(mu), (share @ self.U) / len(self.U) + self.slack
+        heat = (self.U @ mu - self.cost) / HEAT
+        value = HEAT * np.logaddexp(0, heat).mean() + mu @ self.slack
+        return float(value), (expit(heat) @ self.U) / len(self.U) + self.slack
 
     def polished(self, mu: Floats) -> Floats:
         """Return the minimum by Newton's method on the prices that are not at an end."""

@@ -252,10 +252,22 @@ class Pricing:
 
 
 def find_update(task: EvidenceTask, settings: Settings) -> FoundUpdate:
-    """Return the update with the fewest changes that keeps all bounds, or comes close to them.
+    """Return the update with the fewest changes that keeps all bounds, or comes close to them."""
+    return with_nearness(task, find_card(task, settings), settings)
 
-    Nobody changes where no decision may change, or no column has a term.
-    """
+
+class CountedCard(NamedTuple):
+    """A card with the least nearness that it may have, and where its cut is counted then."""
+
+    card: Card
+    n_lines: int
+    nearness: float
+    mean_distance: float
+    stop: Stop
+
+
+def find_card(task: EvidenceTask, settings: Settings) -> CountedCard:
+    """Return the points of the update with the fewest changes, and the count of these changes."""
     found = Regression(task)
     is_short = settings.max_lines is not None or settings.is_whole
     least = SHORT_NEARNESS if is_short else 0.0
@@ -270,7 +282,9 @@ def find_update(task: EvidenceTask, settings: Settings) -> FoundUpdate:
         rates = valued.stop.rates
         sums = sums_of(task, found.design, local_weights(task, valued, cost))
     card, n_lines = card_of(found, sums, valued.coef, settings)
-    return with_nearness(task, card, n_lines, least, mean, settings)
+    score = evidence(task, card.counted(task), cost)
+    stop = best_stop(task, score, is_budget=settings.is_budget)
+    return CountedCard(card, n_lines, least, mean, stop)
 
 
 def local_weights(task: EvidenceTask, valued: Valued, cost: Floats) -> Floats:
@@ -319,22 +333,19 @@ def costs_at(task: EvidenceTask, nearness: float, mean: float) -> Floats:
     return np.asarray((1.0 - nearness) + (nearness / mean) * task.distance)
 
 
-def with_nearness(
-    task: EvidenceTask, card: Card, n_lines: int, least: float, mean: float, settings: Settings
-) -> FoundUpdate:
+def with_nearness(task: EvidenceTask, counted: CountedCard, settings: Settings) -> FoundUpdate:
     """Return the update of a card with the nearness that the extra changes allow, and its cut.
 
     With true labels, the nearness is the one with the best accuracy among those allowed. Without
     them, it is the largest.
     """
+    card, n_lines, least, mean, first = counted
     v = card.counted(task)
-    stops = {}
-    for nearness in (least, *NEARNESS):
+    stops = {least: first}
+    is_given = settings.nearness is not None or settings.is_budget
+    for nearness in () if is_given or not first.n_changed else NEARNESS:
         score = evidence(task, v, costs_at(task, nearness, mean))
         stops[nearness] = best_stop(task, score, is_budget=settings.is_budget)
-        is_given = settings.nearness is not None or settings.is_budget
-        if is_given or not stops[least].n_changed:
-            break
     fewest = min(stops, key=lambda t: (stops[t].rank(task), t))
     most = (1 + settings.borderline) * stops[fewest].n_changed
     nearness = fewest
