@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._evidence.cut import Stop
-from commod._evidence.search import FoundUpdate, Settings, changed_by, find_card, with_nearness
+from commod._evidence.search import (
+    FoundUpdate,
+    Regression,
+    Settings,
+    changed_by,
+    find_card,
+    with_nearness,
+)
 from commod._evidence.task import EvidenceTask
 from commod._solvers.threads import single_blas_thread
 from commod.updates._base_optimism import optimism_text
@@ -99,12 +106,13 @@ def fit_direction(update: Any, problem: FitProblem, *, is_new: bool) -> FittedUp
     """Return the update in the direction that the user states, or with gains only."""
     settings = settings_of(update)
     task = evidence_task(problem, update._target, is_new=is_new)
-    card = find_card(task, settings)
+    regression = Regression(task)
+    card = find_card(task, settings, regression)
     if problem.may_raise and problem.may_lower and np.isfinite(card.stop.cut):
         raises = problem.raising_is_a_gain
         gaining = problem.with_direction(raises, not raises)
         own = evidence_task(gaining, update._target, is_new=is_new)
-        gains = find_card(own, settings)
+        gains = find_card(own, settings, Regression(own, regression))
         if _is_near(gains.stop, card.stop, task, settings):
             problem, task, card = gaining, own, gains
     return FittedUpdate(problem, task, with_nearness(task, card, settings))
