@@ -45,6 +45,7 @@ from commod._record.edits import (
 from commod._record.explanation import (
     Card,
     CardLine,
+    CardRule,
     Concept,
     Condition,
     Estimate,
@@ -73,6 +74,7 @@ __all__ = [
     "Cap",
     "Card",
     "CardLine",
+    "CardRule",
     "ChangeSummary",
     "Check",
     "Concept",
