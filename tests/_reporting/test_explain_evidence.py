@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from test_explain import edited, make_table, one_hot, some_rows, terms_of
 
 from commod import ScoreColumn
 from commod._record import Card, from_plain, to_plain
@@ -9,7 +10,6 @@ from commod._reporting.explain import explain
 from commod._reporting.explain.reasons import RatioParts
 from evidence_updates import with_evidence
 from quick_updates import quick_control
-from test_explain import edited, make_table, one_hot, some_rows, terms_of
 
 N = 900
 WAYS = {

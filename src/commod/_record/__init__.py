@@ -52,6 +52,7 @@ from commod._record.explanation import (
     Segment,
     Segments,
     Value,
+    is_evidence,
 )
 from commod._record.left_out import LeftOutGroup
 from commod._record.outscoring import GroupOutscoring, Outscoring
@@ -126,6 +127,7 @@ __all__ = [
     "by_importance",
     "edit_words",
     "from_plain",
+    "is_evidence",
     "plain_digest",
     "record_words",
     "to_plain",

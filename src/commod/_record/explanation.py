@@ -149,3 +149,8 @@ class Card:
     lines: tuple[CardLine, ...]
     concepts: tuple[Concept, ...]
     rule: CardRule | None = field(default=None, metadata=ADDED_LATER)
+
+
+def is_evidence(card: Card | None) -> bool:
+    """Return whether the points of a card are evidence: it is known and has a rule."""
+    return card is not None and card.rule is not None

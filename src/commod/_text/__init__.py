@@ -1,6 +1,6 @@
 """Write numbers, names from outside, plurals and targets: one way for each in the library."""
 
-from commod._text.evidence import EVIDENCE, rule_sentences
+from commod._text.evidence import EVIDENCE, POSITIVE_POINTS, rule_sentences
 from commod._text.names import json_text, plain, shorten, visible
 from commod._text.numbers import (
     NOT_KNOWN,
@@ -36,6 +36,7 @@ __all__ = [
     "MAX_CHANGED",
     "MAX_LISTED_GROUPS",
     "NOT_KNOWN",
+    "POSITIVE_POINTS",
     "Table",
     "at_bound",
     "capitalised",

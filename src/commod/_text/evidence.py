@@ -10,6 +10,9 @@ EVIDENCE = (
     "The points are evidence about the groups that the constraint compares. Every method that must "
     "not read the group when it decides relies on such evidence."
 )
+POSITIVE_POINTS = (
+    "positive points push towards the favourable decision, negative points away from it"
+)
 
 
 class Rule(Protocol):

@@ -40,8 +40,14 @@ from commod._reporting.explain.reasons import (
 )
 from commod._reporting.explain.segments import find_segments
 from commod._reporting.explain.source import FrameColumns
-from commod._reporting.explain.summary import card_lines, card_tables, segment_lines, segment_tables
-from commod._text import n_of, shown, snippet, visible
+from commod._reporting.explain.summary import (
+    card_lines,
+    card_tables,
+    rule_lines,
+    segment_lines,
+    segment_tables,
+)
+from commod._text import capitalised, n_of, shown, snippet, visible
 from commod.exceptions import InputError
 from commod.scorecard import Scorecard, is_within
 
@@ -410,6 +416,8 @@ class Explanation(ExplainedDecisions):
         sentences = [self._changes_text()]
         if not self.segments.segments:
             sentences += segment_lines(self.segments)
+        if self.card is not None and self.card.rule is not None:
+            sentences += map(capitalised, rule_lines(self.card))
         title = f"Explanation of {self.method}" if self.method else "Explanation"
         return snippet(title, sentences, tables)
 

@@ -38,23 +38,22 @@ def card_lines(card: Card | None) -> list[str]:
     """Return the points and the concepts; an empty list without a scorecard."""
     if card is None:
         return []
-    lines = [f"Why: {_rule_text(card)}{':' if card.lines and card.rule is None else '.'}"]
-    if card.rule is not None:
-        lines += [*card.rule.sentences, EVIDENCE]
-    lines += _term_lines(card.lines)
+    first, *others = rule_lines(card)
+    lines = [f"Why: {first}", *others, *_term_lines(card.lines)]
     for concept in card.concepts:
         lines += [f"{_concept_line(card, concept)}:", *_term_lines(concept.lines)]
     return lines
 
 
-def _rule_text(card: Card) -> str:
-    """Return how the points add up, and when a decision changes if that fits into one clause."""
-    if card.rule is None:
-        sign, whose = ("+", "and points") if card.lines else ("", "for everybody")
-        return f"r = {card.intercept:{sign}.4g} {whose}; a decision changes where r < 0"
-    if not card.lines:
-        return f"the sum is {card.intercept:.4g} for everybody"
-    return f"start at {points(card.intercept)} and add the points"
+def rule_lines(card: Card) -> list[str]:
+    """Return how the points add up, and when a decision changes."""
+    start = points(card.intercept)
+    if card.rule is not None:
+        add = f"start at {start} and add the points" if card.lines else f"the sum is {start}"
+        return [f"{add}.", *card.rule.sentences, EVIDENCE]
+    if card.lines:
+        return [f"r = {card.intercept:+.4g} and points; a decision changes where r < 0:"]
+    return [f"r = {card.intercept:.4g} for everybody; a decision changes where r < 0."]
 
 
 def _term_lines(terms: Sequence[CardLine]) -> list[str]:
@@ -98,9 +97,9 @@ def card_tables(card: Card | None) -> list[Table]:
     """Return the points and each concept as tables of a notebook; empty without a scorecard."""
     if card is None or not card.lines:
         return []
-    caption = f"Points: r = {points(card.intercept)} and points; changed where r < 0"
-    if card.rule is not None:
-        caption = " ".join([f"Points: {_rule_text(card)}.", *card.rule.sentences, EVIDENCE])
+    start = f"r = {points(card.intercept)}" if card.rule is None else points(card.intercept)
+    changed = "; changed where r < 0" if card.rule is None else ""
+    caption = f"Points: {start} and points{changed}"
     tables = [_term_table(caption, card.lines)]
     for concept in card.concepts:
         tables.append(_term_table(_concept_line(card, concept), concept.lines))
