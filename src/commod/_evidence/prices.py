@@ -5,7 +5,8 @@ change. The prices minimise a convex function of few variables,
 
     mean softplus_h(U μ − cost) + μ'slack,
 
-so they are unique. Newton's method solves for them to all digits, because other code rounds them.
+so what they make each person worth is unique. Newton's method solves for them to all digits,
+because other code rounds them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ Floats = NDArray[np.float64]
 
 HEAT = 0.05  # h: the width of the soft step, in the unit of the cost
 HIGHEST_PRICE = 1e3  # of an inequality that cannot be kept
-N_NEWTON_STEPS = 20
+OPTIONS = {"maxiter": 500}
+N_NEWTON_STEPS, N_HALVINGS = 30, 30
+SMALLEST_GRADIENT = 1e-13
+RIDGE = 1e-10  # share of the mean curvature: inequalities may depend on each other
 
 
 def prices_of(U: Floats, cost: Floats, slack: Floats, start: Floats | None = None) -> Floats:
@@ -42,40 +46,50 @@ def prices_of(U: Floats, cost: Floats, slack: Floats, start: Floats | None = Non
     >>> prices_of(np.ones((4, 1)), np.ones(4), np.array([0.5]))
     array([0.])
     """
-
-    def dual(mu: Floats) -> tuple[float, Floats]:
-        heat = (U @ mu - cost) / HEAT
-        value = HEAT * np.logaddexp(0, heat).mean() + mu @ slack
-        return float(value), (expit(heat) @ U) / len(U) + slack
-
+    dual = _Dual(U, cost, slack)
     start = np.full(U.shape[1], 1e-3) if start is None else start
     bounds = [(0.0, HIGHEST_PRICE)] * U.shape[1]
-    solved = minimize(
-        dual, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 500}
-    )
-    return _polished(U, cost, slack, np.asarray(solved.x))
+    solved = minimize(dual, start, jac=True, method="L-BFGS-B", bounds=bounds, options=OPTIONS)
+    return _polished(dual, np.asarray(solved.x))
 
 
-def _polished(U: Floats, cost: Floats, slack: Floats, mu: Floats) -> Floats:
+class _Dual:
+    """The convex function of the prices, with its gradient and its curvature."""
+
+    def __init__(self, U: Floats, cost: Floats, slack: Floats) -> None:
+        self.U, self.cost, self.slack = U, cost, slack
+
+    def __call__(self, mu: Floats) -> tuple[float, Floats]:
+        heat = (self.U @ mu - self.cost) / HEAT
+        value = HEAT * np.logaddexp(0, heat).mean() + mu @ self.slack
+        return float(value), (expit(heat) @ self.U) / len(self.U) + self.slack
+
+    def curvature(self, mu: Floats, at: NDArray[np.intp]) -> Floats:
+        """Return the second derivatives by the prices `at` (k,), with a little ridge, (k, k)."""
+        share = expit((self.U @ mu - self.cost) / HEAT)
+        part = self.U[:, at]
+        curvature = (part * (share * (1 - share))[:, None]).T @ part / (HEAT * len(part))
+        ridge = RIDGE * max(float(curvature.trace()), 1e-12) / len(at)
+        return curvature + ridge * np.eye(len(at))
+
+
+def _polished(dual: _Dual, mu: Floats) -> Floats:
     """Return the same minimum by Newton's method on the prices that are not at an end."""
-    heat = (U @ mu - cost) / HEAT
-    gradient = (expit(heat) @ U) / len(U) + slack
-    free = (mu > 1e-9) | (gradient < 0)
-    free &= mu < HIGHEST_PRICE
-    mu = np.where(free | (mu >= HIGHEST_PRICE), mu, 0.0)
+    mu = np.where(mu > 1e-9, mu, 0.0)
+    value, gradient = dual(mu)
     for _ in range(N_NEWTON_STEPS):
-        at = np.flatnonzero(free)
-        if not len(at):
+        is_free = np.where(gradient > 0, mu > 0, mu < HIGHEST_PRICE)
+        at = np.flatnonzero(is_free & (gradient != 0))
+        if not len(at) or np.abs(gradient[at]).max() <= SMALLEST_GRADIENT:
             break
-        share = expit((U @ mu - cost) / HEAT)
-        gradient = (share @ U[:, at]) / len(U) + slack[at]
-        curvature = (U[:, at] * (share * (1 - share))[:, None]).T @ U[:, at] / (HEAT * len(U))
-        ridge = 1e-10 * max(float(curvature.trace()), 1e-12) / len(at)
-        step = np.linalg.solve(curvature + ridge * np.eye(len(at)), gradient)
-        shorter = min(1.0, 10.0 / max(float(np.abs(step).max()), 1e-300))
-        moved = mu[at] - shorter * step
-        free[at[moved < 0]] = False
-        mu[at] = np.clip(moved, 0.0, HIGHEST_PRICE)
-        if np.abs(step).max(initial=0.0) <= 1e-13 * max(np.abs(mu).max(), 1.0):
-            break
+        step = np.zeros(len(mu))
+        step[at] = np.linalg.solve(dual.curvature(mu, at), gradient[at])
+        for shorter in 0.5 ** np.arange(N_HALVINGS):
+            moved = np.clip(mu - shorter * step, 0.0, HIGHEST_PRICE)
+            new_value, new_gradient = dual(moved)
+            if new_value <= value + 1e-4 * float(gradient @ (moved - mu)):
+                break
+        else:
+            break  # the value falls by rounding alone
+        mu, value, gradient = moved, new_value, new_gradient
     return mu
