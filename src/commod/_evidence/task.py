@@ -137,7 +137,7 @@ class EvidenceTask:
 
     @cached_property
     def caps_steps(self) -> Floats:
-        """Return what a positive decision adds to accuracy and volume, (n, 2); (n, 0) without caps."""
+        """Return what positive decisions add to accuracy and volume, (n, 2); (n, 0) with no cap."""
         if self.caps.accuracy_loss is None and self.caps.volume_change is None:
             return np.zeros((len(self), 0))
         share = self.weight / self.weight.sum()
@@ -165,7 +165,7 @@ class EvidenceTask:
     # -- what rates have to keep ----------------------------------------------------------------
 
     def values(self, rates: Floats) -> Floats:
-        """Return the metric of each constraint at columns of rates (C, m), shape (n_constraints, m).
+        """Return the metric of each constraint at columns of rates (C, m), (n_constraints, m).
 
         A metric that is not defined has its least fair value.
         """
