@@ -5,11 +5,12 @@ change. The prices minimise a convex function of few variables,
 
     mean softplus_h(U μ − cost) + μ'slack,
 
-so what they make each person worth is unique. Newton's method solves for them to all digits,
-because other code rounds them.
+so they are unique. Newton's method solves for them to all digits, because other code rounds them.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +21,8 @@ Floats = NDArray[np.float64]
 
 HEAT = 0.05  # h: the width of the soft step, in the unit of the cost
 HIGHEST_PRICE = 1e3  # of an inequality that cannot be kept
-OPTIONS = {"maxiter": 500}
-N_NEWTON_STEPS, N_HALVINGS = 30, 30
-SMALLEST_GRADIENT = 1e-13
-RIDGE = 1e-10  # share of the mean curvature: inequalities may depend on each other
+N_NEWTON_STEPS = 20
+STEP_LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.01)  # of Newton steps that are tried
 
 
 def prices_of(U: Floats, cost: Floats, slack: Floats, start: Floats | None = None) -> Floats:
@@ -46,50 +45,60 @@ def prices_of(U: Floats, cost: Floats, slack: Floats, start: Floats | None = Non
     >>> prices_of(np.ones((4, 1)), np.ones(4), np.array([0.5]))
     array([0.])
     """
-    dual = _Dual(U, cost, slack)
     start = np.full(U.shape[1], 1e-3) if start is None else start
-    bounds = [(0.0, HIGHEST_PRICE)] * U.shape[1]
-    solved = minimize(dual, start, jac=True, method="L-BFGS-B", bounds=bounds, options=OPTIONS)
-    return _polished(dual, np.asarray(solved.x))
+    dual = Dual(U, cost, slack)
+    solved = minimize(
+        dual.value_and_gradient,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, HIGHEST_PRICE)] * len(slack),
+        options={"maxiter": 500},
+    )
+    return dual.polished(np.asarray(solved.x))
 
 
-class _Dual:
-    """The convex function of the prices, with its gradient and its curvature."""
+class Dual(NamedTuple):
+    """The convex function that prices minimise."""
 
-    def __init__(self, U: Floats, cost: Floats, slack: Floats) -> None:
-        self.U, self.cost, self.slack = U, cost, slack
+    U: Floats
+    cost: Floats
+    slack: Floats
 
-    def __call__(self, mu: Floats) -> tuple[float, Floats]:
+    def value(self, mu: Floats) -> float:
+        """Return the function at prices (J,)."""
         heat = (self.U @ mu - self.cost) / HEAT
-        value = HEAT * np.logaddexp(0, heat).mean() + mu @ self.slack
-        return float(value), (expit(heat) @ self.U) / len(self.U) + self.slack
+        return float(HEAT * np.logaddexp(0, heat).mean() + mu @ self.slack)
 
-    def curvature(self, mu: Floats, at: NDArray[np.intp]) -> Floats:
-        """Return the second derivatives by the prices `at` (k,), with a little ridge, (k, k)."""
+    def value_and_gradient(self, mu: Floats) -> tuple[float, Floats]:
+        """Return the function and its gradient (J,)."""
         share = expit((self.U @ mu - self.cost) / HEAT)
-        part = self.U[:, at]
-        curvature = (part * (share * (1 - share))[:, None]).T @ part / (HEAT * len(part))
-        ridge = RIDGE * max(float(curvature.trace()), 1e-12) / len(at)
-        return curvature + ridge * np.eye(len(at))
+        return self.value(mu), (share @ self.U) / len(self.U) + self.slack
 
-
-def _polished(dual: _Dual, mu: Floats) -> Floats:
-    """Return the same minimum by Newton's method on the prices that are not at an end."""
-    mu = np.where(mu > 1e-9, mu, 0.0)
-    value, gradient = dual(mu)
-    for _ in range(N_NEWTON_STEPS):
-        is_free = np.where(gradient > 0, mu > 0, mu < HIGHEST_PRICE)
-        at = np.flatnonzero(is_free & (gradient != 0))
-        if not len(at) or np.abs(gradient[at]).max() <= SMALLEST_GRADIENT:
-            break
-        step = np.zeros(len(mu))
-        step[at] = np.linalg.solve(dual.curvature(mu, at), gradient[at])
-        for shorter in 0.5 ** np.arange(N_HALVINGS):
-            moved = np.clip(mu - shorter * step, 0.0, HIGHEST_PRICE)
-            new_value, new_gradient = dual(moved)
-            if new_value <= value + 1e-4 * float(gradient @ (moved - mu)):
+    def polished(self, mu: Floats) -> Floats:
+        """Return the minimum by Newton's method on the prices that are not at an end."""
+        n = len(self.U)
+        value, gradient = self.value_and_gradient(mu)
+        for _ in range(N_NEWTON_STEPS):
+            low, high = (mu <= 1e-9) & (gradient >= 0), (mu >= HIGHEST_PRICE) & (gradient <= 0)
+            mu = np.where(low, 0.0, mu)
+            at = np.flatnonzero(~low & ~high)
+            if not len(at):
                 break
-        else:
-            break  # the value falls by rounding alone
-        mu, value, gradient = moved, new_value, new_gradient
-    return mu
+            U, share = self.U[:, at], expit((self.U @ mu - self.cost) / HEAT)
+            curvature = (U * (share * (1 - share))[:, None]).T @ U / (HEAT * n)
+            ridge = 1e-12 * float(curvature.trace()) + 1e-300
+            step = np.linalg.solve(curvature + ridge * np.eye(len(at)), gradient[at])
+            for shorter in STEP_LENGTHS:
+                moved = mu.copy()
+                moved[at] = np.clip(mu[at] - shorter * step, 0.0, HIGHEST_PRICE)
+                if self.value(moved) <= value:
+                    break
+            else:
+                break
+            change = float(np.abs(moved - mu).max())
+            mu = moved
+            value, gradient = self.value_and_gradient(mu)
+            if change <= 1e-14 * max(float(np.abs(mu).max()), 1.0):
+                break
+        return mu

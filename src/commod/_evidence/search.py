@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from commod._evidence.cut import (
     Stop,
@@ -38,7 +39,7 @@ from commod._evidence.points import (
     solve_lines,
     whole,
 )
-from commod._evidence.prices import prices_of
+from commod._evidence.prices import HEAT, prices_of
 from commod._evidence.sums import Design, Sums, dense_rows, design_of, sums_of
 from commod._evidence.task import N_FOLDS, Codes, EvidenceTask, Floats, Mask
 
@@ -114,7 +115,7 @@ class Regression:
         self.is_free = np.isnan(task.pinned[self.design.terms])
         self.rows_of = [np.flatnonzero(task.fold == f) for f in range(N_FOLDS)]
         self.priced = priced_rows(task)
-        self.start = sums_of(task, self.design, task.is_known * 1.0)
+        self.start = sums_of(task, self.design, task.is_known.astype(np.float64))
 
     @cached_property
     def priced_terms(self) -> Floats:
@@ -188,6 +189,11 @@ class Pricing:
         for f, solution in enumerate(solutions):
             self.effect[fold == f] = found.priced_terms[fold == f] @ solution
         self.effect *= task.side[rows, None] * len(task)
+        self.true_effect = np.zeros((len(rows), task.n_cells + 1))
+        for cell, step in zip(task.cell[rows].T, task.step[rows].T, strict=True):
+            self.true_effect[np.arange(len(rows)), cell] += step
+        self.true_effect = np.hstack([self.true_effect[:, :-1], task.caps_steps[rows]])
+        self.true_effect *= task.side[rows, None] * len(task)
         self.share = len(rows) and task.may_change.mean()
         self.valued: Valued | None = None
 
@@ -201,17 +207,19 @@ class Pricing:
             slack = made.slopes @ base + made.constant
             yield self._scaled(made.slopes[int(np.argmin(slack))])
             return
-        mu, correction = None, 0.0
+        mu, correction = None, np.zeros(len(made.constant))
+        cost = self.cost[self.found.priced]
         for _ in range(N_ROUNDS):
             slack = made.slopes @ base + made.constant
             U = self.effect @ made.slopes.T
-            mu = prices_of(U, self.cost[self.found.priced], (slack + correction) / self.share, mu)
+            mu = prices_of(U, cost, (slack + correction) / self.share, mu)
             yield self._scaled(made.slopes.T @ mu)
-            assert self.valued is not None
-            changed = self.valued.score[self.found.priced] > self.valued.stop.cut
-            predicted = U[changed].sum(axis=0) / len(U) * self.share
-            moved = np.concatenate([self.valued.stop.rates, self.valued.stop.caps]) - base
-            correction = made.slopes @ moved - predicted
+            # What these prices change moves the sums by other amounts than predicted.
+            changed = expit((U @ mu - cost) / HEAT) * (self.share / len(U))
+            moved = changed @ self.true_effect
+            made = task.inequalities(np.clip((base + moved)[: task.n_cells], 0.0, 1.0))
+            correction = made.slopes @ (moved - changed @ self.effect)
+        assert self.valued is not None
         if (made.constraint < 0).any() and not self.valued.stop.is_reached:
             slack = made.slopes @ base + made.constant
             yield from self._beside_caps(made.slopes, made.constraint < 0, slack)
