@@ -104,7 +104,7 @@ def test_for_new_people_the_expectation_keeps_the_bound_and_few_counts_before_it
     task, score = drawn(seed, name, is_new=True)
     found = best_stop(task, score)
     path = path_of(task, score)
-    kept = np.array([(task.slack(task.expected(r)) >= -TINY).all() for r in path.rates.T])
+    kept = (task.slack(task.expected(path.rates)) >= -TINY).all(axis=0)
     at = int(np.flatnonzero(path.n_changed == found.n_changed)[0])
     if found.is_reached:
         assert kept[at]
@@ -120,7 +120,7 @@ def test_where_no_count_is_enough_the_cut_is_hardly_worse_than_the_best_with_few
     score = evidence(task, v, np.ones(400))
     found = best_stop(task, score)
     path = path_of(task, score)
-    expected = np.array([task.expected(rates)[0] for rates in path.rates.T])
+    (expected,) = task.expected(path.rates)
     best = int(expected.argmax())
     assert not found.is_reached
     assert 0 < found.n_changed < path.n_changed[best]

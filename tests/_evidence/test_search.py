@@ -15,6 +15,7 @@ from commod._evidence.points import significant
 from commod._evidence.search import (
     NEARNESS,
     SHORT_NEARNESS,
+    CountedCard,
     Regression,
     Settings,
     card_of,
@@ -213,9 +214,10 @@ def test_a_stop_that_the_fit_rows_cap_is_counted_again():
     task = replace(people.task(PARITY, is_new=True), caps=Caps(0.05))
     card, _ = card_of(found := Regression(task), found.start, np.array([-300.0, 300]), Settings())
     optimistic = replace(card, in_sample=2 * card.in_sample)  # more change on the fit rows
-    update = with_nearness(task, optimistic, 3, 0.0, 1.0, Settings())
-    assert 0 < changed_by(task, update).sum() <= 15
     score = evidence(task, card.out_of_fold, costs_at(task, 0.0, 1.0))
+    counted = CountedCard(optimistic, 3, 0.0, 1.0, best_stop(task, score))
+    update = with_nearness(task, counted, Settings(nearness=0.0))
+    assert 0 < changed_by(task, update).sum() <= 15
     assert update.stop.n_changed == (score > update.cut).sum() < best_stop(task, score).n_changed
 
 

@@ -149,9 +149,11 @@ def test_the_expectation_is_the_mean_of_samples_that_chance_makes_less_fair():
         rng.binomial(sizes.astype(int), rates, (20_000, 2)) / sizes - rates for _ in "ab"
     )
     mean = (drawn.min(axis=1) / drawn.max(axis=1)).mean()
-    assert task.expected(rates)[0] == pytest.approx(mean, abs=0.003)
-    assert task.expected(rates)[0] < task.values(rates[:, None])[0, 0] - 0.01
-    assert people.task(is_new=False).expected(rates)[0] == pytest.approx(0.4 / 0.45)
+    several = np.column_stack([rates, rates[::-1]])
+    expected = task.expected(several)[0]
+    assert expected == pytest.approx([mean, mean], abs=0.003)
+    assert (expected < task.values(several)[0] - 0.01).all()
+    assert people.task(is_new=False).expected(several)[0] == pytest.approx([0.4 / 0.45] * 2)
 
 
 def test_other_bounds_keep_the_comparisons():
