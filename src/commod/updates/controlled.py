@@ -15,7 +15,7 @@ from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding
 from commod._record import Request
 from commod.exceptions import TargetWarning
-from commod.scorecard import new_decisions
+from commod.scorecard import DISTANCE_COLUMN, new_decisions
 from commod.updates import _status as status
 from commod.updates._candidates import candidates_of
 from commod.updates._compared import all_kept
@@ -455,6 +455,13 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         self.status_ = " ".join(status.sentences(self, problem, fitted, test))
 
     # -- applying ---------------------------------------------------------------------
+
+    def _reads_distance(self) -> bool:
+        """Return whether the terms have the distance, which is no column of X: those of 0.2 may."""
+        if "reads_score_" not in vars(self):
+            return False
+        names = {column.name for column in self.scorecard_.encoding.columns}
+        return DISTANCE_COLUMN in names.difference(self._columns_seen)
 
     def _effective(self, base: BaseScores, total: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.where(self.allowed_changes().is_open(base), super()._effective(base, total), 1.0)
