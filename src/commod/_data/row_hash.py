@@ -17,15 +17,16 @@ from commod._data.columns import Column, Scalar
 Hashes = NDArray[np.uint64]
 
 
-def row_hashes(columns: Sequence[Column], tie: NDArray[np.float64] | None = None) -> Hashes:
+def row_hashes(columns: Sequence[Column], ties: Sequence[NDArray[np.float64]] = ()) -> Hashes:
     """Return a number of 64 bits for each row, shape (n,).
 
     Parameters
     ----------
     columns : sequence of Column
         What the hash depends on.
-    tie : ndarray of shape (n,), default=None
-        Numbers by which equal rows are counted; in the order of the rows if None.
+    ties : sequence of ndarray of shape (n,), default=()
+        Numbers by which equal rows are counted, the most important first; in the order of the rows
+        without any.
 
     Examples
     --------
@@ -38,8 +39,10 @@ def row_hashes(columns: Sequence[Column], tie: NDArray[np.float64] | None = None
     total = np.zeros(len(columns[0]) if columns else 0, dtype=np.uint64)
     for column in columns:
         total += _mixed(_values(column) ^ _text_hash(f"column {column.name}"))
-    order = np.argsort(total, kind="stable") if tie is None else np.lexsort([tie, total])
+    order = np.argsort(total, kind="stable")
     ordered = total[order]
+    if ties and (ordered[1:] == ordered[:-1]).any():
+        order = np.lexsort([*reversed(ties), total])
     is_new = np.append(True, ordered[1:] != ordered[:-1]) if len(ordered) else np.zeros(0, bool)
     position = np.arange(len(ordered))
     number = np.empty(len(total), dtype=np.uint64)

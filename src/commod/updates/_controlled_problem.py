@@ -12,6 +12,7 @@ from commod._evidence.task import Caps
 from commod._statistics.new_samples import sampled_interval
 from commod._statistics.promises import fairness_interval
 from commod.updates._fit_rows import FitRows
+from commod.updates._point_rows import point_rows
 from commod.updates._problem import FitProblem, check_monotone
 from commod.updates._unknown_groups import proven_limit
 
@@ -19,14 +20,15 @@ from commod.updates._unknown_groups import proven_limit
 def fit_problem(update: Any, rows: FitRows, encoding: Encoding | None = None) -> FitProblem:
     """Return the problem of a fit on `rows`; without an encoding, learn it from them.
 
-    Whole-number points are those of bins. Numbers count from their rounded mean, so that three
+    Of very many rows, it is learned from those that points come from. Whole-number points are those of bins. Numbers count from their rounded mean, so that three
     digits are enough for points per unit.
     """
     is_whole = update.points == "integers"
     if encoding is None:
+        learned_on = point_rows(rows)
         encoding = learn_encoding(
-            rows.columns,
-            rows.weight,
+            learned_on.columns,
+            learned_on.weight,
             min_category_size=update.min_category_size,
             locked=update.locked_features,
             numeric="bins" if is_whole else update.numeric,
