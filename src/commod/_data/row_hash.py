@@ -38,7 +38,7 @@ def row_hashes(columns: Sequence[Column], ties: Sequence[NDArray[np.float64]] = 
     """
     total = np.zeros(len(columns[0]) if columns else 0, dtype=np.uint64)
     for column in columns:
-        total += _mixed(_values(column) ^ _text_hash(f"column {column.name}"))
+        total += spread_bits(_values(column) ^ _text_hash(f"column {column.name}"))
     order = np.argsort(total, kind="stable")
     ordered = total[order]
     if ties and (ordered[1:] == ordered[:-1]).any():
@@ -47,7 +47,7 @@ def row_hashes(columns: Sequence[Column], ties: Sequence[NDArray[np.float64]] = 
     position = np.arange(len(ordered))
     number = np.empty(len(total), dtype=np.uint64)
     number[order] = position - np.maximum.accumulate(np.where(is_new, position, 0))
-    return _mixed(total + _mixed(number))
+    return spread_bits(total + spread_bits(number))
 
 
 def _values(column: Column) -> Hashes:
@@ -69,7 +69,7 @@ def _text_hash(text: str) -> np.uint64:
     return np.uint64(int.from_bytes(digest, "little"))
 
 
-def _mixed(values: Hashes) -> Hashes:
+def spread_bits(values: Hashes) -> Hashes:
     """Return numbers whose bits are spread: the last step of SplitMix64."""
     mixed = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -21,6 +21,8 @@ from commod.updates._problem import FitProblem
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+MAX_REFINEMENTS = 8  # of the counts around a cut
+
 
 class Measured(NamedTuple):
     """The problem of all people, and the new decisions on its rows, (n,)."""
@@ -105,11 +107,12 @@ def count_everybody(
 ) -> Recount:
     """Return an update that was found on some rows with the cut that all people give."""
     recount = recount_on(people.count(part, task, found), task, found, settings)
-    while True:
+    for _ in range(MAX_REFINEMENTS):
         finer = people.refined(recount.counted, recount.found.cut)
         if finer is None:
-            return recount
+            break
         recount = recount_on(finer, task, found, settings)
+    return recount
 
 
 def recount_on(

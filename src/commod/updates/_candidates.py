@@ -112,7 +112,7 @@ def candidates_of(
     part = point_problem(problem)
     people = None if part is problem else PeopleInMemory(problem)
     return [
-        CountedCandidate(_settings(one), model, problem, one.fitted, one.fitted.expectation)
+        CountedCandidate(settings_of_swept(one), model, problem, one.fitted, one.fitted.expectation)
         for one in sweep_targets(model, part, people, targets)
     ]
 
@@ -125,7 +125,8 @@ class Swept(NamedTuple):
     fitted: FittedUpdate
 
 
-def _settings(one: Swept) -> dict[str, float]:
+def settings_of_swept(one: Swept) -> dict[str, float]:
+    """Return what sets an update apart from the others of its sweep."""
     found = one.fitted.found
     n_terms = int(np.count_nonzero(found.points.values))
     return {"target": one.target, "nearness": found.nearness, "n_terms": n_terms}

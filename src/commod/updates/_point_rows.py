@@ -10,12 +10,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commod.updates._fit_rows import FitRows
 from commod.updates._problem import FitProblem
 
 MAX_POINT_ROWS = 1_000_000  # that points come from
 HASH_BITS = 31  # the first bits of a hash, by which rows are chosen: as many as a draw has
+
+
+def may_come_whole(n_rows: int) -> bool:
+    """Return whether points come from all of `n_rows` rows."""
+    return n_rows <= MAX_POINT_ROWS
 
 
 def hash_bound(n_rows: int) -> int:
@@ -29,21 +35,26 @@ def hash_bound(n_rows: int) -> int:
     return min((MAX_POINT_ROWS << HASH_BITS) // max(n_rows, 1), 1 << HASH_BITS)
 
 
+def hash_order(rows: FitRows) -> NDArray[np.intp]:
+    """Return the order of the rows by their hashes, (n,), which their own order does not change."""
+    hashes = rows.own_hashes
+    order = np.argsort(hashes, kind="stable")
+    if rows.hashes is not None and (np.diff(hashes[order]) == 0).any():  # rows share a key
+        return np.lexsort([rows.content_hashes, hashes])
+    return order
+
+
 def ordered_by_hash(rows: FitRows) -> FitRows:
     """Return the rows in the order of their hashes, which the rows know from then on.
 
     So nothing that follows depends on the order in which a user gives the rows.
     """
-    hashes = rows.own_hashes
-    order = np.argsort(hashes, kind="stable")
-    if rows.hashes is not None and (np.diff(hashes[order]) == 0).any():  # rows share a key
-        order = np.lexsort([rows.content_hashes, hashes])
-    return replace(rows, hashes=hashes).take(order)
+    return replace(rows, hashes=rows.own_hashes).take(hash_order(rows))
 
 
 def n_point_rows(rows: FitRows) -> int:
     """Return how many rows points come from: the first ones of rows in the order of their hashes."""
-    if len(rows) <= MAX_POINT_ROWS:
+    if may_come_whole(len(rows)):
         return len(rows)
     bound = np.uint64(hash_bound(len(rows)))
     return int(np.searchsorted(rows.own_hashes >> np.uint64(64 - HASH_BITS), bound))

@@ -37,7 +37,7 @@ from commod.updates._found_update import FittedUpdate, fit_update
 from commod.updates._held_out import PromiseTest, is_degenerate
 from commod.updates._interface import AllowedChanges, Grid, RawRows, Sweep, read_grid, read_numbers
 from commod.updates._left_out import covered_text
-from commod.updates._point_rows import ordered_by_hash, point_problem
+from commod.updates._point_rows import may_come_whole, ordered_by_hash, point_problem
 from commod.updates._problem import FitProblem
 from commod.updates._promise import fit_promise
 from commod.updates._stated import set_target
@@ -339,6 +339,8 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         rows = replace(rows, hashes=hashes)
         if not rows.weight.all():  # a row without weight counts as absent
             rows = rows.take(np.flatnonzero(rows.weight))
+        if not may_come_whole(len(rows)):
+            self._scores_digest = None  # an engine does not bring all scores here
         return self._problem(ordered_by_hash(rows), encoding)
 
     def _fit_prepared(self, problem: FitProblem) -> None:
