@@ -17,10 +17,10 @@ from commod.patch.content import (
     SCHEMA,
     Base,
     Content,
-    Evidence,
     Labels,
     LeftOut,
     MarginColumn,
+    PatchEvidence,
     PatchRequest,
     Ratio,
     Reached,
@@ -90,7 +90,7 @@ def mixed_patch(*, centre: float = 0.0, **changes: Any) -> Patch:
 
 def evidence_patch(**changes: Any) -> Patch:
     """Return a patch with a column of each kind, whose sum is evidence."""
-    return mixed_patch(centre=3.5, evidence=Evidence(0.75, 0.5, 0.25), **changes)
+    return mixed_patch(centre=3.5, evidence=PatchEvidence(0.75, 0.5, 0.25), **changes)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -138,7 +138,7 @@ Column = FrameColumn | ColumnOfScore
 
 
 @dataclass(frozen=True)
-class Evidence:
+class PatchEvidence:
     """How the sum of the points becomes r; `EvidenceRule` has the formula and the same names."""
 
     cut: float
@@ -164,7 +164,7 @@ class Ratio:
     concept_intercepts: tuple[float, ...]
     columns: tuple[Column, ...]
     max_margin: float | None = field(default=None, metadata=ADDED_LATER)
-    evidence: Evidence | None = field(default=None, metadata=ADDED_LATER)
+    evidence: PatchEvidence | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)
@@ -375,7 +375,7 @@ def ratio_of(
     """
     rule, evidence = scorecard.rule, None
     if rule is not None:
-        evidence = Evidence(rule.cut, rule.nearness, rule.mean_distance)
+        evidence = PatchEvidence(rule.cut, rule.nearness, rule.mean_distance)
         may_raise, may_lower = may_raise and rule.may_raise, may_lower and rule.may_lower
     table = _PointsByTerm(scorecard)
     start = 0
