@@ -85,6 +85,7 @@ class EvidenceQuery:
     lazy: nw.LazyFrame[Any]
     number: str
     evidence: str
+    unit_distance: float  # of a score at which a change costs 1
 
     @classmethod
     def of(
@@ -123,7 +124,7 @@ class EvidenceQuery:
             positive.otherwise(nw.lit(NOT_ACTING)).alias(evidence),
             *([] if table.weight is None else [nw.col(table.weight)]),
         )
-        return cls(lines, lazy, number, evidence)
+        return cls(lines, lazy, number, evidence, _unit_distance(found))
 
     def count(self, bins: Bins) -> EvidenceCounts:
         """Return people by line and bin."""
@@ -181,6 +182,18 @@ class EvidenceQuery:
         return counts.take(order)
 
 
+def _unit_distance(found: FoundUpdate) -> float:
+    """Return the distance from the threshold at which a change costs exactly 1, if there is one."""
+    fixed, slope = 1.0 - found.nearness, found.nearness / found.mean_distance
+    near = [found.mean_distance]
+    for end in (0.0, np.inf):
+        distance = found.mean_distance
+        for _ in range(4):
+            distance = float(np.nextafter(distance, end))
+            near.append(distance)
+    return next((one for one in near if fixed + slope * one == 1.0), found.mean_distance)
+
+
 def _with_total(
     lazy: nw.LazyFrame[Any], schema: nw.Schema, card: Scorecard
 ) -> tuple[nw.LazyFrame[Any], str]:
@@ -206,7 +219,6 @@ class CountsOfFrame(CountedPeople):
     counts: EvidenceCounts
     line: Codes
     everybody: FitProblem
-    mean_distance: float
 
     def measured(self, changed: Mask) -> Measured:
         """Return the lines, each in two rows: people who keep their decision, and who change."""
@@ -257,10 +269,10 @@ class PeopleOfFrame:
         weights = (every[0], self.lines.weight), (line, np.append(self.weight, counts.weight))
         check_same_people(*weights, tolerance=MAX_WEIGHT_DEVIATION)
         everybody = self.problem.with_direction(part.may_raise, part.may_lower)
-        return self._counted(query, counts, everybody, found.mean_distance)
+        return self._counted(query, counts, everybody)
 
     def _counted(
-        self, query: EvidenceQuery, counts: EvidenceCounts, everybody: FitProblem, mean: float
+        self, query: EvidenceQuery, counts: EvidenceCounts, everybody: FitProblem
     ) -> CountsOfFrame:
         line = np.concatenate([self.line, counts.line])
         own = {
@@ -273,12 +285,11 @@ class PeopleOfFrame:
         return CountsOfFrame(
             problem=replace(everybody, rows=rows),
             v=side * counts.score,
-            distance=np.full(len(counts.line), mean),  # at which a change costs 1
+            distance=np.full(len(counts.line), query.unit_distance),
             query=query,
             counts=counts,
             line=line,
             everybody=everybody,
-            mean_distance=mean,
         )
 
     def refined(self, counted: CountedPeople, cut: float) -> CountsOfFrame | None:
@@ -299,7 +310,7 @@ class PeopleOfFrame:
         finer = counted.query.count_between(low, high, float(again.people.sum()))
         check_same_people((again.line, again.people), (finer.line, finer.people))
         counts = counts.take(~inside).join(finer)
-        return self._counted(counted.query, counts, counted.everybody, counted.mean_distance)
+        return self._counted(counted.query, counts, counted.everybody)
 
 
 def first_bins(task: EvidenceTask, found: FoundUpdate, n_others: float, *, is_swept: bool) -> Bins:
