@@ -10,10 +10,19 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 # Tests run in a process per core. Further threads in each would wait for one another.
-test test-fast test-lowest: export OMP_NUM_THREADS := 1
-test-3.%: export OMP_NUM_THREADS := 1
+PYTEST := -m pytest -n auto --maxprocesses 4 --dist loadfile
+test test-fast test-search test-lowest smoke-lowest docs: export OMP_NUM_THREADS := 1
+test-3.% smoke-3.%: export OMP_NUM_THREADS := 1
 
-.PHONY: help setup docs docs-archive demo test test-fast test-lowest lint format types contracts package check figures paper paper-quick bench bench-quick clean
+# CI runs these files on other Pythons and with the lowest versions: each room of the house once.
+SMOKE := $(addprefix tests/, \
+	test_public_api.py \
+	_data/test_weights.py _displays/test_displays.py _explore/test_session.py _io/test_files.py _reporting/test_audit.py _reporting/test_report.py \
+	_solvers/search/test_offset.py _statistics/test_calibrating.py _study/test_evaluation.py bounds/test_general_limits.py cli/test_cli.py \
+	datasets/test_package_tables.py metrics/test_reference.py patch/test_patch_onnx.py patch/test_patch_scores.py patch/test_stored_patches.py \
+	rivals/test_thresholds.py updates/test_as_in_the_paper.py updates/test_score_edit.py updates/test_several_constraints.py)
+
+.PHONY: help setup docs docs-archive demo test test-fast test-search test-lowest smoke-lowest lint format types contracts package check check-all figures paper paper-quick bench bench-quick clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9.%-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -30,20 +39,19 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,dev,docs]'
 	@touch $@
 
-.venv/docs: .venv/runtime
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
-	@touch $@
-
 setup: .venv/develop ## a virtual environment in .venv with the package, its extras and the tools
 
 demo: .venv/runtime ## debias a real model end to end
 	$(BIN)/commod demo
 
 test: .venv/develop ## tests, README and docstrings, a process per core
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python $(PYTEST)
 
-test-fast: .venv/develop ## tests without Spark, PostgreSQL, browser, estimator checks, long properties and pages
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not slow" tests
+test-fast: .venv/develop ## tests without Spark, PostgreSQL, browser, estimator checks, long properties and README
+	$(BIN)/python $(PYTEST) -m "not slow" tests
+
+test-search: .venv/develop ## property tests with new random seeds and ten times the examples (long)
+	$(BIN)/python $(PYTEST) -m hypothesis --hypothesis-profile=search tests
 
 .venv-lowest/develop: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv .venv-lowest
@@ -51,9 +59,11 @@ test-fast: .venv/develop ## tests without Spark, PostgreSQL, browser, estimator 
 	@touch $@
 
 # Old packages warn about each other, so a warning is no error here.
-test-lowest: ## the fast tests with the lowest versions that pyproject.toml allows
-	scripts/before_deadline.sh $(MAKE) .venv-lowest/develop
-	scripts/before_deadline.sh .venv-lowest/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not slow" -o filterwarnings=default tests
+test-lowest: .venv-lowest/develop ## the fast tests with the lowest versions that pyproject.toml allows
+	.venv-lowest/bin/python $(PYTEST) -m "not slow" -o filterwarnings=default tests
+
+smoke-lowest: .venv-lowest/develop ## about 650 of them
+	.venv-lowest/bin/python $(PYTEST) -m "not slow" -o filterwarnings=default $(SMOKE)
 
 # The package as users get it: a wheel, in an environment that has nothing else.
 PYENV_VERSIONS := $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions
@@ -79,10 +89,17 @@ package: dist/built ## sdist and wheel, checked; the wheel alone runs the demo i
 
 .PRECIOUS: .venv-3.%/develop
 
+# Test the wheel on Python 3.$(1) with the files $(2).
+define test-on-python
+@if [ -z "$(call find-python,$(1))" ]; then echo "Python 3.$(1) is not on this machine: its tests are skipped."; \
+else $(MAKE) .venv-3.$(1)/develop && .venv-3.$(1)/bin/python $(PYTEST) -m "not slow" $(2); fi
+endef
+
 test-3.%: dist/built ## the fast tests of the wheel on another Python, e.g. test-3.13
-	@if [ -z "$(call find-python,$*)" ]; then echo "Python 3.$* is not on this machine: its tests are skipped."; \
-	else scripts/before_deadline.sh $(MAKE) .venv-3.$*/develop && \
-	scripts/before_deadline.sh .venv-3.$*/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not slow" tests; fi
+	$(call test-on-python,$*,tests)
+
+smoke-3.%: dist/built ## about 650 of them, e.g. smoke-3.13
+	$(call test-on-python,$*,$(SMOKE))
 
 lint: .venv/develop ## ruff: rules and format
 	$(BIN)/ruff check .
@@ -98,16 +115,19 @@ types: .venv/develop ## mypy --strict
 contracts: .venv/develop ## data goes one way through the house
 	$(BIN)/lint-imports
 
-# One thread for each process: pages and gallery run in several processes (COMMOD_DOCS_JOBS).
-docs: .venv/docs ## the documentation site in docs/_build/html, its links and pages checked
+# The gallery runs in several processes too (COMMOD_DOCS_JOBS). `make test` leaves gallery and pages out.
+docs: .venv/develop ## the documentation site in docs/_build/html, its links checked, its pages run
 	rm -rf docs/_build docs/gallery docs/reference/generated
-	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q -j auto -b html -d docs/_build/doctrees docs docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -q -j auto -b html -d docs/_build/doctrees docs docs/_build/html
 	$(BIN)/python scripts/check_site.py docs/_build/html
+	$(BIN)/python $(PYTEST) docs
 
 docs-archive: docs ## the same as one file for a static host, docs/_build/commod-docs.tar.gz
 	$(BIN)/python scripts/archive_site.py docs/_build/html docs/_build/commod-docs.tar.gz
 
-check: lint types contracts test docs paper-quick bench-quick package test-3.12 test-3.13 test-lowest ## what CI runs
+check: lint types contracts test docs package smoke-3.12 smoke-3.13 smoke-lowest ## what CI runs
+
+check-all: check paper-quick bench-quick test-3.12 test-3.13 test-lowest ## before a release: the same and what is too long for CI
 
 figures: .venv/develop ## measure every promised figure of quality beside its bar (about two hours)
 	PYTHONPATH=. $(BIN)/python benchmarks/figures.py $(FIGURES)

@@ -13,16 +13,11 @@ import warnings
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
+import properties
 from commod.datasets import fetch_law_school, load_compas
 
-# A busy machine may take any time for an example, so no test has a deadline.
-# Properties run in every `make test`, so each has few examples at a time. For many:
-# `COMMOD_THOROUGH=1 make test` or `pytest --hypothesis-profile=thorough`.
-settings.register_profile("commod", deadline=None, max_examples=25)
-settings.register_profile("thorough", deadline=None, max_examples=1000)
-settings.load_profile("thorough" if os.environ.get("COMMOD_THOROUGH") == "1" else "commod")
+properties.register_profiles()  # `pytest --hypothesis-profile` may load the other one
 
 SLOW_FIXTURES = {"spark", "postgres", "browser", "demo"}
 
@@ -43,6 +38,10 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if SLOW_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
+    if config.getoption("--hypothesis-profile") == "search":
+        properties.try_more_examples(items)
+    else:
+        properties.ignore_constants_of_modules()
     if hasattr(config, "workerinput"):
         from file_schedule import longest_first
 

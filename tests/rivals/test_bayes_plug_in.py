@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -106,6 +106,7 @@ def lagrangian(update, points, mass, decisions):
     st.sampled_from([0.3, 0.8, 1.0]),
     st.sampled_from([0.5, 0.4]),
 )
+@example(90948, "demographic_parity", 0.0, 0.3, 0.5)  # no base decision is 1: refused
 @settings(max_examples=30, deadline=None)
 def test_no_classifier_has_a_smaller_lagrangian(seed, constraints, ratio, strength, threshold):
     n_classes = 2 if constraints == "demographic_parity" else 4
@@ -122,6 +123,10 @@ def test_no_classifier_has_a_smaller_lagrangian(seed, constraints, ratio, streng
     if len(np.unique(classes)) < n_classes:
         return
     y = None if constraints == "demographic_parity" else classes // 2
+    if constraints == "demographic_parity" and not (X["score"] > threshold).any():
+        with pytest.raises(InputError, match=r"None of the \d+ base decisions are 1"):
+            update.fit(X, y, sensitive_features=classes % 2)
+        return
     with warnings.catch_warnings():  # random scores may order the labels backwards
         warnings.simplefilter("ignore", ScoreOrderWarning)
         update.fit(X, y, sensitive_features=classes % 2)

@@ -3,13 +3,11 @@
 import pytest
 from benchmarks.hostile_tables import REFUSED, SHAPES, hostile_table, rival_names, trouble_of
 
-from thorough import often
-
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_compilation")]
 
 TRAINED, OTHERS = rival_names()
-N_TABLES = often(30, otherwise=12)
-NETWORK_SHAPES = often(SHAPES, otherwise=SHAPES[:1] * len(SHAPES))  # one shape, one compilation
+N_TABLES = 12
+NETWORK_SHAPES = SHAPES[:1] * len(SHAPES)  # one shape, one compilation
 TABLES = [hostile_table(seed) for seed in range(N_TABLES)]
 
 

@@ -70,7 +70,7 @@ def expected_values(
     (R, G). A sample in which a metric is not defined counts as the least fair. NaN where there is
     nothing to compare.
     """
-    draws = _drawn_rates(sizes, rates, n_samples=2)
+    draws = drawn_rates(sizes, rates, n_samples=2)
     return [float(_worst_of(constraint, some, draws).mean()) for constraint, some in compared]
 
 
@@ -86,13 +86,16 @@ def sampled_interval(
     The interval is approximate: the lowest and the highest of several rates vary by more than one
     rate does, and in one direction.
     """
-    worst = _worst_of(constraint, compared, _drawn_rates(sizes, rates, n_samples=1))
+    worst = _worst_of(constraint, compared, drawn_rates(sizes, rates, n_samples=1))
     low, high = np.quantile(worst, ((1 - level) / 2, (1 + level) / 2)).tolist()
     return low, high
 
 
-def _drawn_rates(sizes: FloatArray, rates: FloatArray, n_samples: int) -> FloatArray:
-    """Return rates with the chance of some samples, shape (A, N_DRAWS)."""
+def drawn_rates(sizes: FloatArray, rates: FloatArray, n_samples: int) -> FloatArray:
+    """Return rates with the chance of some samples, shape (A, N_DRAWS).
+
+    `sizes` and `rates` have the shape of the cells, whose number is A.
+    """
     sizes = np.maximum(sizes, 1.0)
     smoothed = (rates * sizes + 1) / (sizes + 2)  # a rate of 0 or 1 has chance, too
     deviation = np.sqrt(n_samples * smoothed * (1 - smoothed) / sizes)
@@ -113,7 +116,7 @@ def _worst_of(
 
 
 @cache
-def _chance(shape: tuple[int, int]) -> FloatArray:
-    """Return standard normal draws, (N_DRAWS, n_rate_rows, n_groups), always the same."""
+def _chance(shape: tuple[int, ...]) -> FloatArray:
+    """Return standard normal draws, (N_DRAWS, *shape), always the same."""
     half = np.random.RandomState(0).standard_normal((N_DRAWS // 2, *shape))
     return np.concatenate([half, -half])

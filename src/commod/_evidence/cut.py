@@ -1,0 +1,233 @@
+"""Count people in the order of their evidence, and cut where the target is expected.
+
+1. Sort people by side · v / cost, on values that each person's own row did not shape.
+2. Count the rates exactly along this order. People of equal evidence change together.
+3. Take the first count at which every metric is expected to keep its bound in a new sample.
+
+Where no count is enough, the cut is the first one whose expectation is not clearly worse than the
+best one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from commod._evidence.task import TINY, Codes, EvidenceTask, Floats, Mask
+
+MAX_STOPS = 20_000  # counts along an order; the counts around the cut are then taken one by one
+N_TRIED = 60  # counts that are compared where none is enough
+N_CORRECTIONS = 12  # of the chance of new samples, which depends on the count
+CUT_DIGITS = 6  # significant digits of the cut
+
+
+@dataclass(frozen=True)
+class Path:
+    """Rates after the first people of an order have changed, at m counts.
+
+    - `n_changed` (m,): people changed; `rates` (C, m): of the cells; `caps` (2, m): gain of
+      accuracy and change of volume.
+    - `lowest` (m,): the least evidence of a person who has changed; infinite at the first count.
+    - `next` (m,): the evidence of the people who change next; 0 at the last count.
+    """
+
+    n_changed: Floats
+    rates: Floats
+    caps: Floats
+    lowest: Floats
+    next: Floats
+
+    def __len__(self) -> int:
+        return len(self.n_changed)
+
+    def cut(self, at: int) -> float:
+        """Return the evidence between the last person who changes and the next; inf for nobody."""
+        if at == 0:
+            return np.inf
+        return float(f"{(self.lowest[at] + self.next[at]) / 2:.{CUT_DIGITS - 1}e}")
+
+
+def evidence(task: EvidenceTask, v: Floats, cost: Floats) -> Floats:
+    """Return side · v / cost of each person, (n,); −inf where a decision may not change."""
+    score = task.side * v / np.maximum(cost, 1e-9)
+    return np.where(task.may_change, score, -np.inf)
+
+
+def path_of(
+    task: EvidenceTask, score: Floats, window: tuple[float, float] | None = None
+) -> Path:
+    """Return the counts along the order of `score` (n,), highest first, down to 0.
+
+    Nobody changes whose change is expected to hurt. Of very many counts, MAX_STOPS are taken, and
+    all of them where the score lies in `window`.
+    """
+    order = np.argsort(-score, kind="stable")
+    order = order[: np.count_nonzero(score > 0)]
+    sorted_score = score[order]
+    ends = np.flatnonzero(np.diff(sorted_score, append=-np.inf)) + 1
+    if len(ends) > MAX_STOPS:
+        kept = np.zeros(len(ends), dtype=bool)
+        kept[np.linspace(0, len(ends) - 1, MAX_STOPS).astype(np.intp)] = True
+        if window is not None:
+            at = sorted_score[ends - 1]
+            kept |= (at >= window[0]) & (at <= window[1])
+        ends = ends[kept]
+    n_stops = len(ends)
+    interval = np.repeat(np.arange(n_stops), np.diff(ends, prepend=0))
+    side = task.side[order]
+    people = np.bincount(interval, task.people[order], n_stops)
+    n_cells = task.n_cells
+    steps = np.zeros((n_stops, n_cells + 1))
+    for cell, step in zip(task.cell[order].T, task.step[order].T, strict=True):
+        sums = np.bincount(interval * (n_cells + 1) + cell, side * step, steps.size)
+        steps += sums.reshape(steps.shape)
+    caps = [np.bincount(interval, side * c, n_stops) for c in task.caps_steps[order].T]
+    rates = np.vstack([np.zeros(n_cells), np.cumsum(steps[:, :-1], axis=0)]).T
+    rates += task.base_rates[:, None]
+    last = sorted_score[ends - 1] if n_stops else np.zeros(0)
+    following = np.append(sorted_score, 0.0)[ends] if n_stops else np.zeros(0)
+    first = sorted_score[:1] if n_stops else np.zeros(1)
+    return Path(
+        n_changed=np.append(0.0, np.cumsum(people)),
+        rates=np.clip(rates, 0.0, 1.0),
+        caps=np.array([np.append(0.0, np.cumsum(c)) for c in caps]).reshape(-1, n_stops + 1),
+        lowest=np.append(np.inf, last),
+        next=np.append(first, following),
+    )
+
+
+class Stop(NamedTuple):
+    """The count that a path is cut at: `cut` is inf where nobody changes.
+
+    `expected` (n_constraints,) are the metrics to expect, and `is_reached` whether they keep their
+    bounds. `n_changed` people change, of those that were counted.
+    """
+
+    cut: float
+    n_changed: float
+    is_reached: bool
+    expected: Floats
+    rates: Floats
+    caps: Floats
+
+    def rank(self, task: EvidenceTask) -> tuple[bool, float]:
+        """Return what two stops are compared by: bounds kept, then changes or distance."""
+        if self.is_reached:
+            return False, self.n_changed
+        return True, -float(task.slack(self.expected).min())
+
+
+def best_stop(task: EvidenceTask, score: Floats, *, is_budget: bool = False) -> Stop:
+    """Return the first count at which all bounds are expected to hold, within the caps.
+
+    With `is_budget`, the best expectation within the caps is sought, whatever the bounds are.
+    """
+    path = path_of(task, score)
+    at, is_reached = _stop_at(task, path, is_budget)
+    if len(path) > MAX_STOPS and at:
+        window = path.lowest[at], path.lowest[at - 1]
+        path = path_of(task, score, window)
+        at, is_reached = _stop_at(task, path, is_budget)
+    return stop_of(task, path, at, is_reached)
+
+
+def stop_of(task: EvidenceTask, path: Path, at: int, is_reached: bool) -> Stop:
+    """Return one count of a path as a stop."""
+    rates = path.rates[:, at]
+    return Stop(
+        path.cut(at),
+        float(path.n_changed[at]),
+        is_reached,
+        task.expected(rates),
+        rates,
+        path.caps[:, at],
+    )
+
+
+def is_within_caps(task: EvidenceTask, n_changed: Floats, caps: Floats) -> Mask:
+    """Return at which counts all caps hold, (m,)."""
+    limits, kept = task.caps, np.ones(len(n_changed), dtype=bool)
+    if limits.changes is not None:
+        kept &= n_changed <= limits.changes * task.people.sum() + 1e-9
+    if limits.accuracy_loss is not None:
+        kept &= caps[0] >= -limits.accuracy_loss - TINY
+    if limits.volume_change is not None:
+        kept &= np.abs(caps[1]) <= limits.volume_change + TINY
+    return kept
+
+
+def _stop_at(task: EvidenceTask, path: Path, is_budget: bool) -> tuple[int, bool]:
+    """Return the count to stop at, and whether all bounds are expected to hold there."""
+    slack = task.slack(task.values(path.rates))
+    allowed = is_within_caps(task, path.n_changed, path.caps)
+    if not is_budget:
+        at = _first_expected(task, path, np.where(allowed, slack, -np.inf))
+        if at is not None:
+            return at, True
+    return _nearly_best(task, path, np.flatnonzero(allowed), is_budget)
+
+
+def _first_expected(task: EvidenceTask, path: Path, slack: Floats) -> int | None:
+    """Return the first count whose expected metrics keep their bounds; None if none is found.
+
+    An expectation differs from the counted metric by the chance of new samples, which changes
+    slowly along the path. So the difference at one count says where to look next.
+    """
+    at = _first(slack, 0)
+    for step in range(N_CORRECTIONS):
+        if at is None:
+            return None
+        gap = task.slack(task.expected(path.rates[:, at]))
+        if (gap >= -TINY).all():
+            return at
+        margin = 1e-6 * 2**step  # so that counts that go up and down by chance end it
+        shift = np.minimum(gap - slack[:, at], 0.0) - margin
+        at = _first(slack + shift[:, None], at + 1)
+    return None
+
+
+def _first(slack: Floats, start: int) -> int | None:
+    """Return the first count from `start` on at which no slack (k, m) is negative."""
+    kept = np.flatnonzero((slack[:, start:] >= -TINY).all(axis=0))
+    return int(kept[0]) + start if len(kept) else None
+
+
+def _spread(allowed: Codes) -> Codes:
+    """Return at most N_TRIED of the allowed counts, evenly spread, the first and last included."""
+    return np.unique(allowed[np.linspace(0, len(allowed) - 1, N_TRIED).astype(np.intp)])
+
+
+def _nearly_best(
+    task: EvidenceTask, path: Path, allowed: Codes, is_budget: bool
+) -> tuple[int, bool]:
+    """Return the first count whose worst expected slack is not clearly below the best one.
+
+    "Clearly" is half of the standard error of the difference, which only the people between the two
+    counts make. A budget takes the best one. The second value says whether all bounds are expected
+    to hold there.
+    """
+    if not len(allowed):
+        return 0, False
+    tried = _spread(allowed)
+    worst = np.array([task.slack(task.expected(path.rates[:, i])).min() for i in tried])
+    best = int(np.argmax(worst))
+    if is_budget:
+        return int(tried[best]), bool(worst[best] >= -TINY)
+    if worst[best] >= -TINY:
+        return int(tried[np.flatnonzero(worst >= -TINY)[0]]), True
+    slope = _sensitivity(task, path.rates[:, tried[best]])
+    between = np.abs(path.rates[:, tried] - path.rates[:, tried[best]][:, None])
+    variance = (slope**2)[:, None] * between / np.maximum(task.sizes, 1.0)[:, None]
+    error = np.sqrt(variance.sum(axis=0))
+    enough = np.flatnonzero(worst >= worst[best] - error / 2)
+    return int(tried[enough[0]]), False
+
+
+def _sensitivity(task: EvidenceTask, rates: Floats) -> Floats:
+    """Return by how much the worst slack changes with each rate, (C,)."""
+    width = 1e-4
+    moved = np.clip(rates[:, None] + width * np.eye(len(rates)), 0.0, 1.0)
+    slack = task.slack(task.values(np.column_stack([rates, moved]))).min(axis=0)
+    return np.nan_to_num((slack[1:] - slack[0]) / width)

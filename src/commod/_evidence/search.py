@@ -1,0 +1,380 @@
+"""Find the update with the fewest changes: points, prices, nearness and the cut.
+
+1. Regress the cells on the terms, with all rows alike.
+2. Price the inequalities on values of rows that a regression has not seen, and count the cut.
+3. Do both again, twice, where rows count the more, the nearer they are to the cut.
+4. Take lines out of the card, in every fold alike, and round its points.
+5. Spend the allowed extra changes on people near the threshold.
+6. Count the cut of the rounded points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from commod._evidence.cut import Stop, best_stop, evidence, is_within_caps, path_of
+from commod._evidence.points import (
+    Lines,
+    Points,
+    all_lines,
+    beside_pinned,
+    rounded,
+    shorten,
+    significant,
+    smallest_penalty,
+    solve,
+    solve_lines,
+    whole,
+)
+from commod._evidence.prices import prices_of
+from commod._evidence.sums import Design, Sums, dense_rows, design_of, sums_of
+from commod._evidence.task import N_FOLDS, EvidenceTask, Floats
+
+N_PASSES = 2  # regressions in which rows near the cut count more
+N_ROUNDS = 4  # of prices, each corrected by what the last ones led to
+LEAST_WEIGHT = 0.05  # of a row far from the cut
+MAX_PRICED_ROWS = 20_000  # on which prices are sought
+INNER_DIGITS = 6  # of numbers between the steps: the last bits depend on the processor
+SHORT_NEARNESS = 0.05  # ties of a short card are broken by the distance from the threshold
+NEARNESS = np.append(np.geomspace(0.05, 50, 25), np.inf)  # t / (1 − t) of the values that are tried
+N_COMPARED = 6  # values of t whose accuracy is compared
+
+
+class Settings(NamedTuple):
+    """What an update may look like: extra changes, the most lines, whole-number points."""
+
+    borderline: float = 0.0
+    max_lines: int | None = None
+    is_whole: bool = False
+    is_budget: bool = False
+
+
+@dataclass(frozen=True)
+class Card:
+    """Points of all rows, and what they and those of each fold give each person, (n,) each."""
+
+    points: Points
+    in_sample: Floats
+    out_of_fold: Floats
+
+    def counted(self, task: EvidenceTask) -> Floats:
+        """Return the values that the cut is counted on."""
+        return self.out_of_fold if task.is_new else self.in_sample
+
+
+@dataclass(frozen=True)
+class FoundUpdate:
+    """An update: v = intercept + points, and a decision changes where side · v > cut · cost.
+
+    `stop` is the count that its cut comes from; the cut is infinite where nobody changes.
+    `fewest` is the number of changes without nearness.
+    """
+
+    card: Card
+    cut: float
+    nearness: float
+    mean_distance: float
+    stop: Stop
+    fewest: float
+    n_lines: int
+
+    @property
+    def points(self) -> Points:
+        """Return the points of v."""
+        return self.card.points
+
+
+class Regression:
+    """The regressions of a task on one set of terms; rows may count differently in each pass."""
+
+    def __init__(self, task: EvidenceTask) -> None:
+        self.task = task
+        self.design = design_of(task)
+        self.alpha = smallest_penalty(task.smallest_base)
+        self.is_free = np.isnan(task.pinned[self.design.terms])
+        self.rows_of = [np.flatnonzero(task.fold == f) for f in range(N_FOLDS)]
+        self.priced = priced_rows(task)
+        self.start = sums_of(task, self.design, task.is_known * 1.0)
+
+    @cached_property
+    def priced_terms(self) -> Floats:
+        """Return the standardised terms of the priced rows, (m, d + 1)."""
+        return dense_rows(self.design, self.priced)
+
+    def by_fold(self, values: list[Points]) -> Floats:
+        """Return v of each person by the points of their own fold, (n,)."""
+        v = np.empty(len(self.task))
+        for rows, points in zip(self.rows_of, values, strict=True):
+            v[rows] = self.task.terms.take(rows).total(points.values, points.intercept)
+        return v
+
+
+def priced_rows(task: EvidenceTask) -> np.ndarray:
+    """Return the rows that prices are sought on: those that may change, evenly by fold."""
+    rows = np.flatnonzero(task.may_change)
+    return rows[:: -(-len(rows) // MAX_PRICED_ROWS)] if len(rows) else rows
+
+
+# ---------------------------------------------------------------------------------------------
+# Prices of the inequalities, and the value of a person
+
+
+class Valued(NamedTuple):
+    """What the sums are worth, `coef` (K,), the value of each person (n,), and where it is cut."""
+
+    coef: Floats
+    v: Floats
+    stop: Stop
+    score: Floats
+
+
+def price(found: Regression, sums: Sums, cost: Floats, settings: Settings, rates: Floats) -> Valued:
+    """Return the values with the fewest changes out of a few rounds of prices.
+
+    `rates` (C,) are those at which inequalities are linear: of the last cut.
+    """
+    task = found.task
+    solutions = [solve(*sums.without(f if task.is_new else None), found.alpha) for f in range(N_FOLDS)]
+    pricing = Pricing(found, solutions, cost)
+    best: Valued | None = None
+    for coef in pricing.rounds(rates, settings):
+        v = found.by_fold([_inner_points(found.design, s @ coef) for s in solutions])
+        score = evidence(task, v, cost)
+        stop = best_stop(task, score, is_budget=settings.is_budget)
+        valued = Valued(coef, v, stop, score)
+        if best is None or stop.rank(task) < best.stop.rank(task):
+            best = valued
+        pricing.learn(valued)
+    assert best is not None
+    return best
+
+
+def _inner_points(design: Design, solution: Floats) -> Points:
+    """Return a solution (d + 1,) as points in raw units, rounded to INNER_DIGITS."""
+    values = np.zeros(design.n_all)
+    values[design.terms] = significant(solution[1:] / design.scale, INNER_DIGITS)
+    return Points(values, float(significant(solution[:1], INNER_DIGITS)[0]))
+
+
+class Pricing:
+    """Yield prices of the inequalities, each corrected by the count that the last ones led to."""
+
+    def __init__(self, found: Regression, solutions: list[Floats], cost: Floats) -> None:
+        self.found, self.task, self.cost = found, found.task, cost
+        rows, task = found.priced, found.task
+        self.effect = np.zeros((len(rows), solutions[0].shape[1]))  # of raising, expected
+        fold = task.fold[rows]
+        for f, solution in enumerate(solutions):
+            self.effect[fold == f] = found.priced_terms[fold == f] @ solution
+        self.effect *= task.side[rows, None] * len(task)
+        self.share = len(rows) and task.may_change.mean()
+        self.valued: Valued | None = None
+
+    def rounds(self, rates: Floats, settings: Settings):  # noqa: ANN201
+        """Yield what one unit of each sum is worth, (K,)."""
+        task = self.task
+        made = task.inequalities(rates)
+        base = np.concatenate([task.base_rates, np.zeros(task.caps_steps.shape[1])])
+        if len(made.constant) == 2 and len(task.required) == 1:
+            # Two groups and one rate: one of two inequalities is short, and its price is any.
+            slack = made.slopes @ base + made.constant
+            yield self._scaled(made.slopes[int(np.argmin(slack))])
+            return
+        mu, correction = None, 0.0
+        for _ in range(N_ROUNDS):
+            slack = made.slopes @ base + made.constant
+            U = self.effect @ made.slopes.T
+            mu = prices_of(U, self.cost[self.found.priced], (slack + correction) / self.share, mu)
+            yield self._scaled(made.slopes.T @ mu)
+            assert self.valued is not None
+            changed = self.valued.score[self.found.priced] > self.valued.stop.cut
+            predicted = U[changed].sum(axis=0) / len(U) * self.share
+            moved = np.concatenate([self.valued.stop.rates, self.valued.stop.caps]) - base
+            correction = made.slopes @ moved - predicted
+        if (made.constraint < 0).any() and not self.valued.stop.is_reached:
+            yield from self._beside_caps(made.slopes, made.constraint < 0, made.slopes @ base + made.constant)
+
+    def _beside_caps(self, slopes: Floats, is_cap: np.ndarray, slack: Floats):  # noqa: ANN202
+        """Yield the worst inequality alone, and with caps at several weights: none may be reached."""
+        worst = int(np.argmin(np.where(is_cap, np.inf, slack)))
+        size = np.abs(slopes[worst]).max()
+        for weight in (0.0, 0.25, 0.5, 1.0, 2.0, 4.0):
+            for caps in slopes[is_cap]:
+                yield self._scaled(slopes[worst] / size + weight * caps)
+
+    def _scaled(self, coef: Floats) -> Floats:
+        """Return values of the sums so that the person who counts most is worth 1."""
+        task = self.task
+        totals = np.concatenate([task.totals, np.full(task.caps_steps.shape[1], task.weight.sum())])
+        largest = np.abs(coef / np.where(totals > 0, totals, np.inf)).max(initial=0.0)
+        mean = task.weight.mean() or 1.0
+        if not largest:
+            return coef
+        return significant(coef / (largest * mean), INNER_DIGITS)
+
+    def learn(self, valued: Valued) -> None:
+        """Remember where the values of a round were cut."""
+        self.valued = valued
+
+
+# ---------------------------------------------------------------------------------------------
+# The update
+
+
+def find_update(task: EvidenceTask, settings: Settings) -> FoundUpdate:
+    """Return the update with the fewest changes that keeps all bounds, or comes close to them."""
+    found = Regression(task)
+    least = SHORT_NEARNESS if settings.max_lines is not None or settings.is_whole else 0.0
+    mean = mean_distance(task)
+    cost = costs_at(task, least, mean)
+    sums, rates = found.start, task.base_rates
+    for step in range(N_PASSES + 1):
+        valued = price(found, sums, cost, settings, rates)
+        if step == N_PASSES or not np.isfinite(valued.stop.cut):
+            break
+        rates = valued.stop.rates
+        sums = sums_of(task, found.design, local_weights(task, valued, cost))
+    card, n_lines = card_of(found, sums, valued.coef, settings)
+    return with_nearness(task, card, n_lines, least, mean, settings)
+
+
+def local_weights(task: EvidenceTask, valued: Valued, cost: Floats) -> Floats:
+    """Return how much each row counts in the next regression, (n,): more near the cut."""
+    spread = float(significant(np.array([valued.v.std()]), INNER_DIGITS)[0])
+    gap = (task.side * valued.v - valued.stop.cut * cost) / max(spread, 1e-12)
+    return np.asarray(task.is_known * (np.exp(-0.5 * gap**2) + LEAST_WEIGHT))
+
+
+def card_of(
+    found: Regression, sums: Sums, coef: Floats, settings: Settings
+) -> tuple[Card, int]:
+    """Return the card for what the sums are worth, in all rows and in every fold; and its lines."""
+    task, solved = found.task, []
+    folds = [None, *range(N_FOLDS)] if task.is_new else [None]
+    for fold in folds:
+        gram, cross = sums.without(fold)
+        solved.append(_solved(found, gram, cross @ coef, settings))
+    points, lines = solved[0]
+    in_sample = task.terms.total(points.values, points.intercept)
+    out_of_fold = found.by_fold([p for p, _ in solved[1:]]) if task.is_new else in_sample
+    return Card(points, in_sample, out_of_fold), lines.n_lines
+
+
+def _solved(
+    found: Regression, gram: Floats, cross: Floats, settings: Settings
+) -> tuple[Points, Lines]:
+    task, design, alpha = found.task, found.design, found.alpha
+    cross = beside_pinned(gram, cross, task, design)
+    lines = all_lines(found.is_free)
+    if settings.max_lines is not None:
+        most = max(settings.max_lines - int((~found.is_free).sum()), 0)
+        lines = shorten(gram, cross, alpha, task, design, found.is_free, most)
+    points = solve_lines(gram, cross, alpha, task, design, lines)
+    if settings.is_whole:
+        return whole(points, task.pinned), lines
+    return rounded(points, lines, design, task.pinned), lines
+
+
+def mean_distance(task: EvidenceTask) -> float:
+    """Return the mean distance of scores from the threshold, rounded; 1 where all are at it."""
+    mean = float(np.average(task.distance, weights=task.people))
+    return float(significant(np.array([mean]), 4)[0]) or 1.0
+
+
+def costs_at(task: EvidenceTask, nearness: float, mean: float) -> Floats:
+    """Return what the change of each person costs, (n,)."""
+    return np.asarray((1.0 - nearness) + (nearness / mean) * task.distance)
+
+
+def with_nearness(
+    task: EvidenceTask, card: Card, n_lines: int, least: float, mean: float, settings: Settings
+) -> FoundUpdate:
+    """Return the update of a card with the nearness that the extra changes allow, and its cut.
+
+    With true labels, the nearness is the one with the best accuracy among those allowed. Without
+    them, it is the largest.
+    """
+    v = card.counted(task)
+
+    def stop_at(nearness: float) -> Stop:
+        score = evidence(task, v, costs_at(task, nearness, mean))
+        return best_stop(task, score, is_budget=settings.is_budget)
+
+    fewest = stop_at(least)
+    nearness, stop = least, fewest
+    if settings.borderline and fewest.n_changed and fewest.is_reached:
+        most = (1 + settings.borderline) * fewest.n_changed
+        tried = [t for t in _nearness_values() if t > least]
+        low, high, stops = -1, len(tried), {}
+        while high - low > 1:
+            middle = (low + high) // 2
+            stops[middle] = stop_at(tried[middle])
+            is_allowed = stops[middle].is_reached and stops[middle].n_changed <= most
+            low, high = (middle, high) if is_allowed else (low, middle)
+        if low >= 0:
+            nearness, stop = tried[low], stops[low]
+        if low >= 0 and task.label is not None:
+            nearness, stop = _most_accurate(task, v, mean, most, (least, fewest), [
+                (tried[i], stops.get(i) or stop_at(tried[i]))
+                for i in sorted({*np.linspace(0, low, N_COMPARED).astype(int).tolist()})
+            ])
+    cut = _within_caps(task, card, nearness, mean, stop.cut)
+    return FoundUpdate(card, cut, nearness, mean, stop, fewest.n_changed, n_lines)
+
+
+def _nearness_values() -> list[float]:
+    odds = NEARNESS[:-1]
+    return [*(float(f"{t:.3g}") for t in odds / (1 + odds)), 1.0]
+
+
+def _most_accurate(
+    task: EvidenceTask,
+    v: Floats,
+    mean: float,
+    most: float,
+    first: tuple[float, Stop],
+    others: list[tuple[float, Stop]],
+) -> tuple[float, Stop]:
+    """Return the nearness, and its stop, with the best accuracy among those within the allowance."""
+    assert task.label is not None
+    right = np.where(task.label == task.positive, -1.0, 1.0) * task.weight  # gained by a change
+    best, most_right = first, -np.inf
+    for nearness, stop in [first, *others]:
+        if not stop.is_reached or stop.n_changed > most:
+            continue
+        changed = evidence(task, v, costs_at(task, nearness, mean)) > stop.cut
+        gained = float(right[changed].sum())
+        if gained >= most_right:
+            best, most_right = (nearness, stop), gained
+    return best
+
+
+def _within_caps(
+    task: EvidenceTask, card: Card, nearness: float, mean: float, cut: float
+) -> float:
+    """Return the cut, or a higher one that keeps all caps on the fit rows, too."""
+    if task.caps == type(task.caps)() or not np.isfinite(cut) or not task.is_new:
+        return cut
+    path = path_of(task, evidence(task, card.in_sample, costs_at(task, nearness, mean)))
+    kept = is_within_caps(task, path.n_changed, path.caps)
+    beyond = np.flatnonzero(~kept & (path.lowest > cut))
+    if not len(beyond):
+        return cut
+    last = int(beyond[0]) - 1
+    return path.cut(last)
+
+
+def changed_by(task: EvidenceTask, found: FoundUpdate) -> np.ndarray:
+    """Return the rows of the task whose decision the update changes, (n,)."""
+    cost = costs_at(task, found.nearness, found.mean_distance)
+    score = evidence(task, found.card.in_sample, cost)
+    return score > found.cut
+
+
+def pinned_to(task: EvidenceTask, pinned: Floats) -> EvidenceTask:
+    """Return the task with points (d,) that are given; NaN where they are sought."""
+    return replace(task, pinned=pinned)
