@@ -42,11 +42,11 @@ CELLS = (GROUP, LABEL, "base_decision", "commod_changed")
 HAS_SPARK = bool(shutil.which("java")) and find_spec("pyspark") is not None
 
 
-def fit_in_memory(path: Path, **params: Any) -> ControlledDebiaser:
+def fit_in_memory(path: Path) -> ControlledDebiaser:
     """Return an update that is fitted on all rows of a file, read into memory."""
     rows = connect().read_parquet(str(path)).df()
     X = rows[[*FEATURES, SCORE]]
-    return make_update(**params).fit(X, rows[LABEL], sensitive_features=rows[GROUP])
+    return make_update().fit(X, rows[LABEL], sensitive_features=rows[GROUP])
 
 
 def scan_spark(frame: Any, patch: Patch) -> list[Any]:
@@ -55,22 +55,13 @@ def scan_spark(frame: Any, patch: Patch) -> list[Any]:
     return decided.groupBy(*CELLS).count().collect()
 
 
-IN_MEMORY: dict[str, dict[str, Any]] = {
-    "fit in memory": {},
-    "fit in memory, every row": {"sample": "all"},
-}
-
-
 def duckdb_cases() -> list[Any]:
     """Return the actions in DuckDB at every size, and fits in memory where it is small."""
     return [
         case(n, name, group=lake_of(n, "DuckDB"), name=name, turns=turns_of(n, SETTINGS))
         for n in SETTINGS.lake_rows
-        for name in (
-            "fit_frame",
-            "one scan",
-            *(IN_MEMORY if n <= MOST_ROWS_IN_MEMORY else ()),
-        )
+        for name in ("fit_frame", "one scan", "fit in memory")
+        if n <= MOST_ROWS_IN_MEMORY or name != "fit in memory"
     ]
 
 
@@ -80,8 +71,10 @@ def test_duckdb(benchmark: Any, n: int, name: str) -> None:
     warnings.simplefilter("ignore", CommodWarning)
     path = shared_file("lake.loans", n, suffix=".parquet")
     frame = connect().read_parquet(str(path))
-    actions: dict[str, Callable[[], Any]] = {"fit_frame": partial(fit_frame, frame)}
-    actions |= {key: partial(fit_in_memory, path, **params) for key, params in IN_MEMORY.items()}
+    actions: dict[str, Callable[[], Any]] = {
+        "fit_frame": partial(fit_frame, frame),
+        "fit in memory": partial(fit_in_memory, path),
+    }
     if name == "one scan":
         actions[name] = partial(scan, frame, read_patch())
     result = measure(benchmark, actions[name], rounds=1)
@@ -140,9 +133,8 @@ def read_patch() -> Patch:
 
 
 def record(info: dict[str, Any], path: Path, result: Any) -> None:
-    """Store the size of the file and, of a fit, its fairness, changes and searched rows."""
+    """Store the size of the file and, of a fit, its fairness and changes."""
     info["file_gb"] = path.stat().st_size / 1e9
     if isinstance(result, ControlledDebiaser):
         info["fairness"] = result.fairness_
         info["changes"] = result.change_rate_
-        info["search_rows"] = result.n_search_rows_
