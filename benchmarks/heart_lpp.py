@@ -132,7 +132,9 @@ def _rival_at(runs: pd.DataFrame, table: str, rival: str) -> pd.Series:
     for model in MODELS:
         rows = runs[(runs["table"] == table) & (runs["model"] == model)]
         wanted = rows.loc[rows["method"] == OURS, "p_rule"].mean()
-        curve = _curve(rows[rows["method"] == rival], "strength").bfill().sort_values("p_rule")
+        curve = _curve(rows[rows["method"] == rival], "strength").bfill()
+        curve = curve[: int(curve["p_rule"].argmax()) + 1]  # beyond it, the other group is behind
+        curve = curve.sort_values("p_rule")
         found.append({name: np.interp(wanted, curve["p_rule"], curve[name]) for name in curve})
     return pd.DataFrame(found).mean()
 

@@ -7,12 +7,9 @@ is that of the whole process, with DuckDB in it.
 
 from __future__ import annotations
 
-import shutil
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +29,7 @@ from benchmarks.speed.memory import held, measure
 from benchmarks.speed.names import lake_of
 from benchmarks.speed.settings import current, turns_of
 from benchmarks.speed.shared_file import shared_file
+from benchmarks.speed.spark import HAS_SPARK, spark_session
 
 from commod import ControlledDebiaser, Patch
 from commod.exceptions import CommodWarning
@@ -39,7 +37,6 @@ from commod.exceptions import CommodWarning
 SETTINGS = current()
 MOST_ROWS_IN_MEMORY = 1_000_000
 CELLS = (GROUP, LABEL, "base_decision", "commod_changed")
-HAS_SPARK = bool(shutil.which("java")) and find_spec("pyspark") is not None
 
 
 def fit_in_memory(path: Path) -> ControlledDebiaser:
@@ -104,27 +101,6 @@ def test_spark(benchmark: Any, n: int, name: str) -> None:
         pid = spark._jvm.java.lang.ProcessHandle.current().pid()
         info["jvm_peak_gb"] = held("VmHWM", pid) / 1e9
         record(info, path, result)
-
-
-@contextmanager
-def spark_session() -> Iterator[Any]:
-    """Yield a Spark session on two threads of this machine, whose JVM has at most 2 GB."""
-    from pyspark.sql import SparkSession
-
-    settings = {
-        "spark.driver.memory": "2g",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "localhost",
-        "spark.sql.shuffle.partitions": "4",
-    }
-    session = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    try:
-        yield session
-    finally:
-        session.stop()
 
 
 def read_patch() -> Patch:
