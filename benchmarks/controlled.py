@@ -168,8 +168,6 @@ def gains_only() -> None:
                 target_on="fit_rows",
                 pos_label=1,
                 favorable_label=favorable,
-                random_state=0,
-                progress=False,
             )
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", TargetWarning)

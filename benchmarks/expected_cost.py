@@ -93,7 +93,7 @@ def _medians(programs: list[Callable[[], float]], repeats: int) -> list[float]:
 
 
 def _frontier_seconds(split: Split, **settings: Any) -> float:
-    update = ControlledDebiaser(split.model, random_state=0, progress=False, **settings)
+    update = ControlledDebiaser(split.model, **settings)
     with quietly():
         return _seconds(lambda: frontier(update, **split.fit_rows))
 

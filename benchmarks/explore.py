@@ -57,7 +57,7 @@ def explore() -> None:
     model = LogisticRegression().fit(numbers.to_numpy()[:5000], data.target[:5000])
     X = numbers.assign(category=data.data["category"])
     X["score"] = model.predict_proba(numbers.to_numpy())[:, 1]
-    update = ControlledDebiaser(commod.ScoreColumn("score"), target=0.8, progress=False)
+    update = ControlledDebiaser(commod.ScoreColumn("score"), target=0.8)
     groups = {"sensitive_features": data.sensitive_features}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

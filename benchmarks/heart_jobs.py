@@ -111,7 +111,6 @@ def fitted(job: Job, fit: Part, **settings: Any) -> tuple[ControlledDebiaser, fl
         ScoreColumn(SCORE),
         constraints=job.constraint,
         target=job.target,
-        progress=False,
         **settings,
     )
     with warnings.catch_warnings():

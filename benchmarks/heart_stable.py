@@ -138,7 +138,7 @@ def fit_frame(request: str, frame: Any) -> ControlledDebiaser:
 
 
 def _update(request: str) -> ControlledDebiaser:
-    settings = {"progress": False, **chosen_settings(), **REQUESTS[request]}
+    settings = {**chosen_settings(), **REQUESTS[request]}
     return ControlledDebiaser(ScoreColumn(SCORE), **settings)
 
 

@@ -24,9 +24,7 @@ def pinned() -> None:
     """Compare changes after a refit beside pinned terms with those of the update, split 0."""
     for name in NAMES:
         fit, test = three_parts(name, MODELS[0], 0)
-        update = ControlledDebiaser(
-            ScoreColumn(SCORE), target=TABLES[name][2], progress=False, random_state=0
-        )
+        update = ControlledDebiaser(ScoreColumn(SCORE), target=TABLES[name][2])
         groups = {"sensitive_features": fit.s}
         update.fit(fit.X, fit.y, **groups)
         points = dict(update.scorecard_.rows())

@@ -114,7 +114,7 @@ def frontier_fits() -> dict[str, Any]:
     """Return the figures of a whole trade-off."""
     rows = biased(900)
     curve = frontier(
-        ControlledDebiaser(rows.model, random_state=0),
+        ControlledDebiaser(rows.model),
         rows.X,
         rows.y,
         sensitive_features=rows.groups,

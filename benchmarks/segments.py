@@ -204,7 +204,7 @@ def make_changes(data: Any, seed: int) -> tuple[Changes, Changes]:
     X = data.data
     model = make_pipeline(_encoder(scaled=True), LogisticRegression(max_iter=2000))
     model.fit(X.iloc[base], y[base])
-    update = ControlledDebiaser(model, target=0.9, random_state=0)
+    update = ControlledDebiaser(model, target=0.9)
     update.fit(X.iloc[fit], y[fit], sensitive_features=s[fit])
     return _changes_of(update, X.iloc[fit]), _changes_of(update, X.iloc[held_out])
 

@@ -32,8 +32,6 @@ def fit_asked(
         ScoreColumn("score"),
         constraints=constraint,
         target_on="fit_rows",
-        random_state=0,
-        progress=False,
     )
     with quietly():
         update.fit(X, sensitive_features=sex)

@@ -111,7 +111,7 @@ def _probable_groups(name: str, constraint: str, seed: int) -> dict[str, Any]:
     settings |= chosen_settings()
     probabilities = pd.DataFrame(rows.proba_sensitive, columns=rows.group_names)
     with quietly():
-        update = ControlledDebiaser(model, progress=False, **settings).fit(
+        update = ControlledDebiaser(model, **settings).fit(
             rows.data, rows.target, sensitive_probabilities=probabilities
         )
     fit = Bunch(X=rows.data, y=rows.target, s=rows.sensitive_features)

@@ -55,9 +55,7 @@ for name, constraint in (
     ("parity overall", overall),
     ("within departments", overall.within("department")),
 ):
-    update = ControlledDebiaser(
-        ScoreColumn("score"), constraints=constraint, target_on="fit_rows", random_state=0
-    )
+    update = ControlledDebiaser(ScoreColumn("score"), constraints=constraint, target_on="fit_rows")
     decisions[name] = update.fit(X, sensitive_features=sex).predict(X)
 
 # %%

@@ -32,7 +32,7 @@ requests = {
 }
 fair, changes = [], []
 for name, request in requests.items():
-    update = ControlledDebiaser(model, target=0.8, random_state=0, **request)
+    update = ControlledDebiaser(model, target=0.8, **request)
     update = update.fit(rows.data, rows.target, sensitive_features=rows.sensitive_features)
     print(f"{name}: promised {update.promised_}")
     decided = update.predict(new.data)

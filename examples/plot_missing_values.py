@@ -40,7 +40,6 @@ update = ControlledDebiaser(
     direction="gains_only",
     target_on="fit_rows",
     borderline=0,
-    sparsity=0,
     locked_features=["x0", "x1", "x3"],
 )
 update = update.fit(X, rows.target, sensitive_features=group)

@@ -28,7 +28,7 @@ for seed in range(2, 22):
     rows = make_biased(600, random_state=seed)
     for target_on, values in measured.items():
         update = ControlledDebiaser(
-            model, target=0.8, target_on=target_on, sparsity=0, borderline=0, fit_rows_are_new=True
+            model, target=0.8, target_on=target_on, borderline=0, fit_rows_are_new=True
         )
         update = update.fit(rows.data, rows.target, sensitive_features=rows.sensitive_features)
         decisions = update.predict(new.data)

@@ -46,7 +46,6 @@ for points in ("integers", "free"):
         max_lines=8,
         numeric="bins",
         target_on="fit_rows",
-        reads_score=False,
         locked_features=["c_charge_desc"],
     )
     updates[points] = update.fit(X.loc[fit], y[fit], sensitive_features=race[fit])

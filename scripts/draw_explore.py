@@ -35,7 +35,7 @@ def main() -> None:
         (OneHotEncoder(handle_unknown="ignore"), texts), remainder="passthrough"
     )
     model = make_pipeline(encoder, LogisticRegression(max_iter=2000)).fit(X_train, y_train)
-    update = ControlledDebiaser(model, target=0.8, favorable_label=0, random_state=0)
+    update = ControlledDebiaser(model, target=0.8, favorable_label=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         update.fit(X, y, sensitive_features=groups)

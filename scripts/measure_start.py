@@ -41,7 +41,6 @@ def measured(seed: int, borderline: float) -> tuple[float, int]:
         favorable_label=0,
         direction="gains_only",
         borderline=borderline,
-        random_state=0,
     ).fit(X.loc[second], y[second], sensitive_features=race[second])
     after = update.predict(X.loc[third])
     fair = metrics.p_rule(None, after, sensitive_features=race[third], pos_label=0)

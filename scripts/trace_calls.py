@@ -97,8 +97,8 @@ def fitted() -> ControlledDebiaser:
 
 
 def make_update(estimator: Any = None) -> ControlledDebiaser:
-    """Return an update that shows no progress."""
-    return ControlledDebiaser(estimator or base_model(), target=TARGET, progress=False)
+    """Return an update for a P-rule."""
+    return ControlledDebiaser(estimator or base_model(), target=TARGET)
 
 
 @cache

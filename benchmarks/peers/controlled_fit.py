@@ -29,7 +29,7 @@ def import_program() -> Callable[[Task], Job]:
         rows = pickle.loads(Path(task.rows).read_bytes())  # written by this harness
         on_fit_rows = {"target_on": "fit_rows", "borderline": 0}
         settings = on_fit_rows if task.variant == "fit_rows" else {}
-        update = ControlledDebiaser(rows["model"], progress=False, **settings)
+        update = ControlledDebiaser(rows["model"], **settings)
         given = {"X": rows["X"], "y": rows["y"], "sensitive_features": rows["s"]}
         targets = None
         if task.n_models != N_DEFAULT:

@@ -33,7 +33,7 @@ EPOCHS = 5  # few: the length of training is not the subject here
 
 def controlled(rows: BenchmarkRows) -> Callable[[], Any]:
     """Return a fit of ControlledDebiaser."""
-    update = ControlledDebiaser(SCORED, target=0.8, progress=False)
+    update = ControlledDebiaser(SCORED, target=0.8)
     few = rows.first(1000)
     update.fit(few.scored, few.y, sensitive_features=few.group)
     return partial(update.fit, rows.scored, rows.y, sensitive_features=rows.group)
@@ -111,7 +111,7 @@ def spark() -> Iterator[Any]:
 def patch_of_every(rows: BenchmarkRows, column: str) -> Patch:
     """Return a patch with points for every category of a column."""
     few = rows.first(1000)
-    update = ControlledDebiaser(SCORED, target=0.8, progress=False)
+    update = ControlledDebiaser(SCORED, target=0.8)
     fitted = update.fit(few.scored, few.y, sensitive_features=few.group).to_patch().content
     values = sorted(map(str, rows.scored[column].unique()))
     points = [(i % 64 - 32) / 64 for i in range(len(values))]

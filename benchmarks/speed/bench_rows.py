@@ -36,7 +36,7 @@ Action = Callable[[], Any]
 
 def fit_update(estimator: Any, X: Any, rows: BenchmarkRows, **params: Any) -> Any:
     """Return one fitted update."""
-    update = ControlledDebiaser(estimator, progress=False, **{"target": 0.8, **params})
+    update = ControlledDebiaser(estimator, **{"target": 0.8, **params})
     return update.fit(X, rows.y, sensitive_features=rows.group)
 
 

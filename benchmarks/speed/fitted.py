@@ -35,5 +35,5 @@ def fitted(path: Path, kind: str) -> None:
         model.fit(X, rows.y)
     else:
         model = base_model(rows)
-    update = ControlledDebiaser(model, target=0.8, progress=False)
+    update = ControlledDebiaser(model, target=0.8)
     save(Fitted(model, update.fit(X, rows.y, sensitive_features=rows.group)), path)

@@ -194,7 +194,7 @@ class TargetWarning(CommodWarning):
     >>> data = make_biased(400, random_state=0)
     >>> model = LogisticRegression().fit(data.data, data.target)
     >>> update = ControlledDebiaser(
-    ...     model, target=0.9, max_changes=0.01, target_on="fit_rows", sparsity=0, borderline=0)
+    ...     model, target=0.9, max_changes=0.01, target_on="fit_rows", borderline=0)
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("error", TargetWarning)
     ...     update.fit(data.data, data.target, sensitive_features=data.sensitive_features)

@@ -38,7 +38,7 @@ def hostile_update():
     groups = np.where(group, f"b {HOSTILE}", "a")
     y = (random.random(N) < X["score"]).astype(int)
     update = ControlledDebiaser(
-        ScoreColumn("score"), target=0.9, target_on="fit_rows", sparsity=0, borderline=0
+        ScoreColumn("score"), target=0.9, target_on="fit_rows", borderline=0
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -27,7 +27,7 @@ def page():
     X = pd.DataFrame(rows, columns=["score", HOSTILE, "town"])
     groups = [f"{HOSTILE}{(i % 7 > 3) & (i % 10 < 6)}" for i in range(210)]
     update = ControlledDebiaser(
-        ScoreColumn("score"), target=0.9, target_on="fit_rows", sparsity=0, borderline=0
+        ScoreColumn("score"), target=0.9, target_on="fit_rows", borderline=0
     ).fit(X, sensitive_features=groups)
     session = open_session(update, PeopleOfFit(X, None, groups))
     server = PageServer(session)

@@ -140,7 +140,7 @@ def test_the_page_gets_no_person_unless_asked_and_no_group_of_one():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         update = ControlledDebiaser(
-            ScoreColumn("score"), target=0.9, target_on="fit_rows", sparsity=0, borderline=0
+            ScoreColumn("score"), target=0.9, target_on="fit_rows", borderline=0
         ).fit(X, Y, sensitive_features=groups)
         session = session_of(update, sensitive_features=groups)
     session.keep()
@@ -305,7 +305,7 @@ def test_a_model_that_cannot_be_sent_is_fitted_here():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         update = ControlledDebiaser(
-            Unsendable("score"), target=0.9, target_on="fit_rows", sparsity=0, borderline=0
+            Unsendable("score"), target=0.9, target_on="fit_rows", borderline=0
         ).fit(X, Y, sensitive_features=GROUPS)
     worker = Worker(PeopleOfFit(**PEOPLE), update.estimator_)
     task = "fit", ControlledDebiaser(**{**update.get_params(), "target": 0.95})

@@ -41,7 +41,7 @@ def test_a_method_that_trains_names_jax_and_another_way(method, without_jax, peo
 
 def test_controlled_debiaser_needs_no_jax(without_jax, people):
     X, _, group = people
-    update = ControlledDebiaser(ScoreColumn(1), target=0.8, progress=False, random_state=0)
+    update = ControlledDebiaser(ScoreColumn(1), target=0.8)
     assert update.fit(X, sensitive_features=group).status_
 
 

@@ -177,7 +177,7 @@ def test_a_frontier_expects_nothing_of_cells_with_a_handful_of_people():
     group[positive[4:]] = "g0"
     model = LogisticRegression().fit(rows.data, rows.target)
     update = ControlledDebiaser(
-        model, constraints="equalized_odds", progress=False, borderline=0, fit_rows_are_new=True
+        model, constraints="equalized_odds", borderline=0, fit_rows_are_new=True
     )
     curve = frontier(update, rows.data, rows.target, sensitive_features=group, targets=[0.2, 0.3])
     assert curve.frame()["expected_fairness"].isna().all()

@@ -21,9 +21,7 @@ def test_the_options_set_the_parameters_of_the_library(folder, call):
     code, _, err = call("debias", "train.csv", *TOLD, *told, "--out", "ours.json")
     assert code == 0, err
     table = pd.read_csv("train.csv")
-    update = ControlledDebiaser(
-        ScoreColumn("f"), target=0.8, borderline=0.5, reads_score=False, score_edit="all"
-    )
+    update = ControlledDebiaser(ScoreColumn("f"), target=0.8, borderline=0.5, score_edit="all")
     X = table.drop(columns=["y", "race"])
     theirs = update.fit(X, table["y"], sensitive_features=table["race"]).to_patch().content
     ours = Patch.load("ours.json").content

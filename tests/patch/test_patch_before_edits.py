@@ -45,7 +45,7 @@ def test_a_patch_from_before_edits_keeps_its_bytes(name):
 def test_a_new_patch_without_edits_has_the_fields_that_it_had_before(name):
     stored = json.loads((FOLDER / f"{name}.json").read_bytes())
     scores = (1 / (1 + np.exp(-DATA.data["x0"] - DATA.data["x1"]))).round(3)
-    update = ControlledDebiaser(ScoreColumn("score"), random_state=0, **FITS[name])
+    update = ControlledDebiaser(ScoreColumn("score"), **FITS[name])
     update.fit(
         DATA.data.assign(score=scores), DATA.target, sensitive_features=DATA.sensitive_features
     )

@@ -6,6 +6,10 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from commod.updates._cross_fit import outcome_at
+from commod.updates._exact_points import GivenPoints, exact_concepts, outcome_of_points
+from commod.updates._refit import refitted_points
+from commod.updates._search import changed_rows
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -15,10 +19,6 @@ from commod import COMMOD, ControlledDebiaser, ScoreColumn
 from commod.edit import Cap, EditRecord, Merge, Round
 from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import DISTANCE_COLUMN
-from commod.updates._cross_fit import outcome_at
-from commod.updates._exact_points import GivenPoints, exact_concepts, outcome_of_points
-from commod.updates._refit import refitted_points
-from commod.updates._search import changed_rows
 from quick_updates import quick_control
 
 TOWNS = ["Brest", "Lyon", "Nice", "Paris"]

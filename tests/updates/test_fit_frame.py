@@ -149,7 +149,7 @@ def test_no_other_offset_is_cheaper():
 def test_it_needs_hardly_more_changes_than_a_fit_in_memory():
     table = people(12_000, seed=3)
     X = table[[*FEATURES, "f"]]
-    whole = ControlledDebiaser(ScoreColumn("f"), target=0.8, target_on="fit_rows", sample="all")
+    whole = ControlledDebiaser(ScoreColumn("f"), target=0.8, target_on="fit_rows")
     whole.fit(X, table["y"], sensitive_features=table["g"])
     update = fit(table, target_on="fit_rows")
     assert update.n_search_rows_ < 4000

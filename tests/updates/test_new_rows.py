@@ -5,6 +5,13 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from commod.updates._cross_fit import ExpectedFigures, Folds, Spread, expected_on, measure
+from commod.updates._expectation import expect_target, internal_targets
+from commod.updates._gates import fit_target
+from commod.updates._new_rows import moved_update
+from commod.updates._outside_rows import OutsideRows
+from commod.updates._search import changed_rows
+from commod.updates._soft_cells import cell_models, draw_folds, with_soft_cells
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -18,13 +25,6 @@ from commod.datasets import load_compas, make_biased
 from commod.exceptions import BaseModelWarning, CommodWarning, InputError, TargetWarning
 from commod.metrics._constraint import get_constraint
 from commod.updates import _sample, _search
-from commod.updates._cross_fit import ExpectedFigures, Folds, Spread, expected_on, measure
-from commod.updates._expectation import expect_target, internal_targets
-from commod.updates._gates import fit_target
-from commod.updates._new_rows import moved_update
-from commod.updates._outside_rows import OutsideRows
-from commod.updates._search import changed_rows
-from commod.updates._soft_cells import cell_models, draw_folds, with_soft_cells
 
 POPULATION = {"n_features": 5, "bias": 1.0}
 OTHER = make_biased(2000, random_state=10**6, **POPULATION)
@@ -37,7 +37,7 @@ def rows_of(n, seed=0):
 
 def fitted(n=800, seed=0, estimator=MODEL, **parameters):
     rows = rows_of(n, seed)
-    update = ControlledDebiaser(estimator, progress=False, **parameters)
+    update = ControlledDebiaser(estimator, **parameters)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CommodWarning)
         return update.fit(rows.data, rows.target, sensitive_features=rows.sensitive_features)
@@ -79,7 +79,7 @@ def test_the_same_rows_lead_to_the_same_expectation(default):
 
 def test_a_fold_has_no_say_in_the_direction_that_it_measures():
     rows = rows_of(600)
-    update = ControlledDebiaser(MODEL, progress=False, borderline=0)
+    update = ControlledDebiaser(MODEL, borderline=0)
     problem = update._prepare(rows.data, rows.target, rows.sensitive_features, None)
     soft = with_soft_cells(problem, cell_models(problem, 20, ()))
     kept = fit_target(soft, 0.8)
@@ -177,7 +177,7 @@ def test_weights_and_several_groups_are_expected_too():
     rows = make_biased(900, random_state=1, group_shares=(0.4, 0.3, 0.3))
     weight = np.random.default_rng(0).uniform(0.5, 2, 900)
     model = LogisticRegression().fit(rows.data, rows.target)
-    update = ControlledDebiaser(model, progress=False, target=0.7, fit_rows_are_new=True)
+    update = ControlledDebiaser(model, target=0.7, fit_rows_are_new=True)
     update.fit(
         rows.data, rows.target, sensitive_features=rows.sensitive_features, sample_weight=weight
     )
@@ -193,7 +193,7 @@ def test_an_unchanged_base_model_has_the_measured_fairness_on_average():
 
 def test_the_expectation_is_that_of_the_fairness_that_a_cap_allows():
     rows = rows_of(400)
-    update = ControlledDebiaser(MODEL, progress=False, borderline=0, max_changes=0.1)
+    update = ControlledDebiaser(MODEL, borderline=0, max_changes=0.1)
     problem = update._prepare(rows.data, rows.target, rows.sensitive_features, None)
     kept = fit_target(problem, 0.7)
     stricter = expect_target(Line(-0.2), problem.constraint, 0.7)
@@ -215,7 +215,7 @@ def test_a_label_that_one_person_has_is_no_reason_to_fail():
     rows = rows_of(400)
     y = np.zeros(400, dtype=int)
     y[5] = 1
-    update = ControlledDebiaser(MODEL, progress=False, borderline=0)
+    update = ControlledDebiaser(MODEL, borderline=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CommodWarning)
         update.fit(rows.data, y, sensitive_features=rows.sensitive_features)
@@ -266,7 +266,7 @@ def small_samples(monkeypatch):
 @pytest.mark.usefixtures("small_samples")
 def test_rows_outside_the_search_sample_replace_the_folds():
     rows = rows_of(6000)
-    update = ControlledDebiaser(MODEL, progress=False, borderline=0)
+    update = ControlledDebiaser(MODEL, borderline=0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Folds, "directions", None)  # no fold is searched
         update.fit(rows.data, rows.target, sensitive_features=rows.sensitive_features)
@@ -321,9 +321,7 @@ def test_figures_of_few_strata_are_those_of_all_rows(constraints, target, max_ma
     monkeypatch.setattr(_search, "agrees_with_sample", lambda *_: True)  # no larger sample
     n = 12_000
     rows, weight = rows_of(n), np.random.default_rng(0).integers(1, 4, n)
-    update = ControlledDebiaser(
-        MODEL, constraints=constraints, progress=False, borderline=0, max_margin=max_margin
-    )
+    update = ControlledDebiaser(MODEL, constraints=constraints, borderline=0, max_margin=max_margin)
     problem = update._prepare(rows.data, rows.target, rows.sensitive_features, weight)
     check_figures_of_strata(OutsideRows.of(fit_target(problem, target)))
 
@@ -340,7 +338,6 @@ def test_a_group_without_positive_labels_is_not_lost_among_the_strata(monkeypatc
     update = ControlledDebiaser(
         ScoreColumn("score"),
         constraints=TruePositiveRateParity(0.1).within("band"),
-        progress=False,
         borderline=0,
     )
     problem = update._prepare(X, rows.target, groups, None)
@@ -350,7 +347,7 @@ def test_a_group_without_positive_labels_is_not_lost_among_the_strata(monkeypatc
 @pytest.mark.usefixtures("small_samples")
 def test_everybody_changes_where_all_outside_rows_do():
     rows = rows_of(6000)
-    update = ControlledDebiaser(MODEL, progress=False, borderline=0)
+    update = ControlledDebiaser(MODEL, borderline=0)
     problem = update._prepare(rows.data, rows.target, rows.sensitive_features, None)
     outside = OutsideRows.of(fit_target(problem, 0.8))
     rejected = ~problem.rows.base.decisions
@@ -376,7 +373,7 @@ def test_the_status_says_what_was_asked_what_is_expected_and_what_holds(default)
 
 def test_a_target_that_few_rows_cannot_reach_names_the_smallest_cell_and_the_rows_needed():
     rows = rows_of(200)
-    update = ControlledDebiaser(MODEL, target=0.95, progress=False)
+    update = ControlledDebiaser(MODEL, target=0.95)
     with pytest.warns(TargetWarning, match="is not expected on as many new people"):
         update.fit(rows.data, rows.target, sensitive_features=rows.sensitive_features)
     sizes = rows.sensitive_features.value_counts()
@@ -391,7 +388,7 @@ def test_nothing_is_expected_of_cells_with_a_handful_of_people():
     few = np.flatnonzero(np.asarray(rows.target) == 1)[:6]
     group[few] = "g1"
     group = np.where(group == "a", "g0", group)
-    update = ControlledDebiaser(MODEL, constraints="equalized_odds", target=0.2, progress=False)
+    update = ControlledDebiaser(MODEL, constraints="equalized_odds", target=0.2)
     with pytest.warns(TargetWarning, match="Nothing can be expected on as many new people"):
         update.fit(rows.data, rows.target, sensitive_features=group)
     assert "with a positive true label, has 6 rows" in update.status_
@@ -412,7 +409,7 @@ def forest():
 
 def test_a_base_model_that_is_too_good_on_the_fit_rows_is_warned_about(forest):
     rows = rows_of(800)
-    update = ControlledDebiaser(forest, progress=False, borderline=0)
+    update = ControlledDebiaser(forest, borderline=0)
     with pytest.warns(BaseModelWarning, match="its own optimism there is not corrected"):
         update.fit(rows.data, rows.target, sensitive_features=rows.sensitive_features)
     assert "models that have not seen a row" in update.status_
@@ -426,7 +423,7 @@ def test_a_model_of_other_rows_is_not(default, forest):
 @pytest.mark.parametrize(("said", "is_named"), [(True, False), (False, True)])
 def test_a_user_who_knows_is_believed(forest, said, is_named):
     rows = rows_of(800)
-    update = ControlledDebiaser(forest, progress=False, borderline=0, fit_rows_are_new=said)
+    update = ControlledDebiaser(forest, borderline=0, fit_rows_are_new=said)
     with warnings.catch_warnings():
         warnings.simplefilter("error", BaseModelWarning)
         update.fit(rows.data, rows.target, sensitive_features=rows.sensitive_features)
@@ -464,8 +461,6 @@ def test_an_update_changes_hardly_more_people_than_it_expects_to():
         direction="gains_only",
         monotone=dict.fromkeys(record, 1),
         max_margin=0.3,
-        progress=False,
-        random_state=0,
     ).fit(X.loc[fit_rows], people.target[fit_rows], sensitive_features=race[fit_rows])
     assert update.reached_
     assert update.change_rate_ < 1.4 * update.expected_change_rate_

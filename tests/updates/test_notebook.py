@@ -116,7 +116,7 @@ def hostile():
     kind = random.randint(12, size=1200) + 8 * (s == "b")  # tells the group: its points are kept
     X["kind"] = np.array([f"<b>{i}</b>" for i in range(20)])[kind]
     X["score"] = np.where(random.rand(1200) < np.where(s == "a", 0.6, 0.25), 0.7, 0.3)
-    update = ControlledDebiaser(ScoreColumn("score"), target=0.8, sparsity=0, min_category_size=1)
+    update = ControlledDebiaser(ScoreColumn("score"), target=0.8, min_category_size=1)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Column 'kind' of X nearly determines")
         return update.fit(X, sensitive_features=s)
@@ -141,6 +141,6 @@ def test_strength_is_told_per_standard_deviation_not_per_unit():
     hint = random.randn(1000) + 2 * (s == "b")
     X = pd.DataFrame({"weak": random.randn(1000) + 0.3 * (s == "b"), "strong": 1e6 * hint})
     X["score"] = np.where(random.rand(1000) < np.where(s == "a", 0.6, 0.3), 0.7, 0.3)
-    update = ControlledDebiaser(ScoreColumn("score"), target=0.8, sparsity=0)
+    update = ControlledDebiaser(ScoreColumn("score"), target=0.8)
     words = read(update.fit(X, sensitive_features=s)._repr_html_()).words
     assert words.index("strong") < words.index("weak")

@@ -5,11 +5,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.utils import check_random_state
-
-from commod import ScoreColumn
-from commod.exceptions import InputError, TargetWarning
-from commod.updates import _sample
 from commod.updates._sample import (
     MIN_CELL_ROWS,
     SampleComparison,
@@ -19,6 +14,11 @@ from commod.updates._sample import (
     sample_sizes,
     weight_evenness,
 )
+from sklearn.utils import check_random_state
+
+from commod import ScoreColumn
+from commod.exceptions import InputError, TargetWarning
+from commod.updates import _sample
 from quick_updates import quick_control
 
 N = 40_000

@@ -4,11 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
-
-from commod import ControlledDebiaser, ScoreColumn
-from commod.datasets import make_biased
-from commod.updates import _cross_fit, _soft_cells
 from commod.updates._cross_fit import without_fold
 from commod.updates._soft_cells import (
     N_FOLDS,
@@ -17,12 +12,17 @@ from commod.updates._soft_cells import (
     draw_folds,
     with_soft_cells,
 )
+from sklearn.linear_model import LogisticRegression
+
+from commod import ControlledDebiaser, ScoreColumn
+from commod.datasets import make_biased
+from commod.updates import _cross_fit, _soft_cells
 
 
 def problem_of(n=600, seed=0, constraints="demographic_parity", **options):
     data = make_biased(n, random_state=seed, **options)
     model = LogisticRegression().fit(data.data, data.target)
-    update = ControlledDebiaser(model, constraints=constraints, progress=False)
+    update = ControlledDebiaser(model, constraints=constraints)
     groups = {"sensitive_features": data.sensitive_features, "sample_weight": None}
     return update._prepare(data.data, data.target, **groups), data
 
@@ -163,5 +163,5 @@ def test_a_type_that_a_part_of_the_rows_misses_is_not_refused(monkeypatch):
     part = _soft_cells.random_part(np.arange(600), 300)
     mixed[np.setdiff1d(np.arange(600), part)[0]] = 7
     X = data.data.assign(score=data.proba_target, mixed=mixed)
-    update = ControlledDebiaser(ScoreColumn("score"), progress=False)
+    update = ControlledDebiaser(ScoreColumn("score"))
     update.fit(X, data.target, sensitive_features=data.sensitive_features)

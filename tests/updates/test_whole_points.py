@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from commod._solvers.search import integers
 from sklearn.linear_model import LogisticRegression
 
 from commod import ControlledDebiaser, Patch, ScoreColumn, frontier
 from commod._data.encoding import BinTerms
-from commod._solvers.search import integers
 from commod.datasets import make_biased
 from commod.edit import Cap
 from commod.exceptions import InputError, TargetWarning

@@ -8,6 +8,7 @@ codes, so no dense one-hot matrix is built.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -290,16 +291,16 @@ def learn_encoding(
     min_category_size: int,
     locked: Collection[str] = (),
     numeric: Literal["unit", "bins"] = "unit",
-    per_unit: Collection[str] = (),
     n_bins: int = 10,
+    centred: bool = False,
 ) -> Encoding:
     """Return the terms of the fit rows; constant columns and `locked` ones have none.
 
     A category that fewer than `min_category_size` rows share gets no term: it would fit noise, and
     the update must not store a value of a single person. Rows of weight 0 are ignored. With
     `numeric="bins"`, a numeric column has about `n_bins` bins of similar weight, each with at least
-    `min_category_size` rows. A numeric column with a single bin has no term. The columns named in
-    `per_unit` have points per unit in any case.
+    `min_category_size` rows. A numeric column with a single bin has no term. If `centred`, numbers
+    count from their mean, which is rounded so that its digits end where the spread begins.
     """
     if numeric not in ("unit", "bins"):
         raise InputError(
@@ -313,10 +314,10 @@ def learn_encoding(
     for column in free:
         if column.kind == "category":
             specs.append(_learn_categories(column, min_category_size))
-        elif numeric == "bins" and column.name not in per_unit:
+        elif numeric == "bins":
             specs.append(_learn_bins(column, weight, min_category_size, n_bins))
         else:
-            specs.append(_learn_numeric(column, weight, min_category_size))
+            specs.append(_learn_numeric(column, weight, min_category_size, centred=centred))
     kept = tuple(spec for spec in specs if spec is not None)
     if not kept:
         raise InputError(
@@ -330,13 +331,30 @@ def learn_encoding(
 
 
 def _learn_numeric(
-    column: Column, weight: NDArray[np.float64], min_category_size: int
+    column: Column, weight: NDArray[np.float64], min_category_size: int, *, centred: bool
 ) -> NumericTerms | None:
     known, known_weight, n_missing = _known_values(column, weight)
     if not len(known) or np.ptp(known) <= ROUNDING * np.abs(known).max():
         return None
     fill = float(np.average(known, weights=known_weight))
-    return NumericTerms(column.name, fill, n_missing >= min_category_size)
+    if not centred:
+        return NumericTerms(column.name, fill, n_missing >= min_category_size)
+    spread = float(np.sqrt(np.average((known - fill) ** 2, weights=known_weight)))
+    centre = _rounded_to(fill, spread / 10)
+    return NumericTerms(column.name, centre, n_missing >= min_category_size, centre)
+
+
+def _rounded_to(value: float, size: float) -> float:
+    """Return a number without the decimal digits that are smaller than `size`.
+
+    Examples
+    --------
+    >>> _rounded_to(2003.456, 0.3), _rounded_to(51234.0, 900.0)
+    (2003.5, 51200.0)
+    """
+    if not 0 < size < np.inf:
+        return value
+    return float(round(value, -math.floor(math.log10(size))))
 
 
 def _learn_bins(

@@ -55,9 +55,7 @@ def evidence(task: EvidenceTask, v: Floats, cost: Floats) -> Floats:
     return np.where(task.may_change, score, -np.inf)
 
 
-def path_of(
-    task: EvidenceTask, score: Floats, window: tuple[float, float] | None = None
-) -> Path:
+def path_of(task: EvidenceTask, score: Floats, window: tuple[float, float] | None = None) -> Path:
     """Return the counts along the order of `score` (n,), highest first, down to 0.
 
     Nobody changes whose change is expected to hurt. Of very many counts, MAX_STOPS are taken, and
@@ -133,6 +131,11 @@ def best_stop(task: EvidenceTask, score: Floats, *, is_budget: bool = False) -> 
     return stop_of(task, path, at, is_reached)
 
 
+def stop_on(task: EvidenceTask, path: Path, *, is_budget: bool = False) -> Stop:
+    """Return the first count of a path at which all bounds are expected to hold."""
+    return stop_of(task, path, *_stop_at(task, path, is_budget))
+
+
 def stop_of(task: EvidenceTask, path: Path, at: int, is_reached: bool) -> Stop:
     """Return one count of a path as a stop."""
     rates = path.rates[:, at]
@@ -144,6 +147,16 @@ def stop_of(task: EvidenceTask, path: Path, at: int, is_reached: bool) -> Stop:
         rates,
         path.caps[:, at],
     )
+
+
+def stop_at_cut(task: EvidenceTask, score: Floats, cut: float) -> Stop:
+    """Return what is counted where everybody with a score above the cut changes."""
+    changed = score > cut
+    side = task.side * changed
+    rates = np.clip(task.base_rates + task.added(side), 0.0, 1.0)
+    expected, n_changed = task.expected(rates), float(task.people[changed].sum())
+    is_reached = bool((task.slack(expected) >= -TINY).all())
+    return Stop(cut, n_changed, is_reached, expected, rates, side @ task.caps_steps)
 
 
 def is_within_caps(task: EvidenceTask, n_changed: Floats, caps: Floats) -> Mask:

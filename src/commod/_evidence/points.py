@@ -257,7 +257,9 @@ def rounded(points: Points, lines: Lines, design: Design, pinned: Floats) -> Poi
     values = significant(points.values, DIGITS)
     for line in range(lines.n_lines):
         of_line = design.terms[lines.line == line]
-        values[of_line] = values[of_line[0]] if _are_equal(points.values[of_line]) else values[of_line]
+        values[of_line] = (
+            values[of_line[0]] if _are_equal(points.values[of_line]) else values[of_line]
+        )
     values = np.where(np.isnan(pinned), values, pinned)
     return Points(values, float(significant(np.array([points.intercept]), DIGITS)[0]))
 

@@ -10,13 +10,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from commod._evidence.cut import Stop, best_stop, evidence, is_within_caps, path_of
+from commod._evidence.cut import (
+    Stop,
+    best_stop,
+    evidence,
+    is_within_caps,
+    path_of,
+    stop_at_cut,
+)
 from commod._evidence.points import (
     Lines,
     Points,
@@ -32,7 +40,7 @@ from commod._evidence.points import (
 )
 from commod._evidence.prices import prices_of
 from commod._evidence.sums import Design, Sums, dense_rows, design_of, sums_of
-from commod._evidence.task import N_FOLDS, EvidenceTask, Floats
+from commod._evidence.task import N_FOLDS, Codes, EvidenceTask, Floats, Mask
 
 N_PASSES = 2  # regressions in which rows near the cut count more
 N_ROUNDS = 4  # of prices, each corrected by what the last ones led to
@@ -40,17 +48,20 @@ LEAST_WEIGHT = 0.05  # of a row far from the cut
 MAX_PRICED_ROWS = 20_000  # on which prices are sought
 INNER_DIGITS = 6  # of numbers between the steps: the last bits depend on the processor
 SHORT_NEARNESS = 0.05  # ties of a short card are broken by the distance from the threshold
-NEARNESS = np.append(np.geomspace(0.05, 50, 25), np.inf)  # t / (1 − t) of the values that are tried
-N_COMPARED = 6  # values of t whose accuracy is compared
+NEARNESS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # values of t that are tried
 
 
 class Settings(NamedTuple):
-    """What an update may look like: extra changes, the most lines, whole-number points."""
+    """What an update may look like: extra changes, the most lines, whole-number points.
+
+    With `is_budget`, the fairest update within the caps is sought. `nearness` is given, or None.
+    """
 
     borderline: float = 0.0
     max_lines: int | None = None
     is_whole: bool = False
     is_budget: bool = False
+    nearness: float | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +98,11 @@ class FoundUpdate:
         """Return the points of v."""
         return self.card.points
 
+    def counted_changes(self, task: EvidenceTask) -> Mask:
+        """Return whose decision changes among the values that the cut was counted on, (n,)."""
+        cost = costs_at(task, self.nearness, self.mean_distance)
+        return np.asarray(evidence(task, self.card.counted(task), cost) > self.cut)
+
 
 class Regression:
     """The regressions of a task on one set of terms; rows may count differently in each pass."""
@@ -98,7 +114,7 @@ class Regression:
         self.is_free = np.isnan(task.pinned[self.design.terms])
         self.rows_of = [np.flatnonzero(task.fold == f) for f in range(N_FOLDS)]
         self.priced = priced_rows(task)
-        self.start = sums_of(task, self.design, task.is_known * 1.0)
+        self.start = sums_of(task, self.design, task.is_known.astype(np.float64))
 
     @cached_property
     def priced_terms(self) -> Floats:
@@ -113,7 +129,7 @@ class Regression:
         return v
 
 
-def priced_rows(task: EvidenceTask) -> np.ndarray:
+def priced_rows(task: EvidenceTask) -> Codes:
     """Return the rows that prices are sought on: those that may change, evenly by fold."""
     rows = np.flatnonzero(task.may_change)
     return rows[:: -(-len(rows) // MAX_PRICED_ROWS)] if len(rows) else rows
@@ -138,10 +154,11 @@ def price(found: Regression, sums: Sums, cost: Floats, settings: Settings, rates
     `rates` (C,) are those at which inequalities are linear: of the last cut.
     """
     task = found.task
-    solutions = [solve(*sums.without(f if task.is_new else None), found.alpha) for f in range(N_FOLDS)]
+    folds = range(N_FOLDS) if task.is_new else [None] * N_FOLDS
+    solutions = [solve(*sums.without(fold), found.alpha) for fold in folds]
     pricing = Pricing(found, solutions, cost)
     best: Valued | None = None
-    for coef in pricing.rounds(rates, settings):
+    for coef in pricing.rounds(rates):
         v = found.by_fold([_inner_points(found.design, s @ coef) for s in solutions])
         score = evidence(task, v, cost)
         stop = best_stop(task, score, is_budget=settings.is_budget)
@@ -174,7 +191,7 @@ class Pricing:
         self.share = len(rows) and task.may_change.mean()
         self.valued: Valued | None = None
 
-    def rounds(self, rates: Floats, settings: Settings):  # noqa: ANN201
+    def rounds(self, rates: Floats) -> Iterator[Floats]:
         """Yield what one unit of each sum is worth, (K,)."""
         task = self.task
         made = task.inequalities(rates)
@@ -190,16 +207,18 @@ class Pricing:
             U = self.effect @ made.slopes.T
             mu = prices_of(U, self.cost[self.found.priced], (slack + correction) / self.share, mu)
             yield self._scaled(made.slopes.T @ mu)
-            assert self.valued is not None
+            assert self.valued is not None  # the caller has counted the last round
             changed = self.valued.score[self.found.priced] > self.valued.stop.cut
             predicted = U[changed].sum(axis=0) / len(U) * self.share
             moved = np.concatenate([self.valued.stop.rates, self.valued.stop.caps]) - base
             correction = made.slopes @ moved - predicted
+        assert self.valued is not None
         if (made.constraint < 0).any() and not self.valued.stop.is_reached:
-            yield from self._beside_caps(made.slopes, made.constraint < 0, made.slopes @ base + made.constant)
+            slack = made.slopes @ base + made.constant
+            yield from self._beside_caps(made.slopes, made.constraint < 0, slack)
 
-    def _beside_caps(self, slopes: Floats, is_cap: np.ndarray, slack: Floats):  # noqa: ANN202
-        """Yield the worst inequality alone, and with caps at several weights: none may be reached."""
+    def _beside_caps(self, slopes: Floats, is_cap: Mask, slack: Floats) -> Iterator[Floats]:
+        """Yield the worst inequality alone, and with caps at several weights."""
         worst = int(np.argmin(np.where(is_cap, np.inf, slack)))
         size = np.abs(slopes[worst]).max()
         for weight in (0.0, 0.25, 0.5, 1.0, 2.0, 4.0):
@@ -226,9 +245,14 @@ class Pricing:
 
 
 def find_update(task: EvidenceTask, settings: Settings) -> FoundUpdate:
-    """Return the update with the fewest changes that keeps all bounds, or comes close to them."""
+    """Return the update with the fewest changes that keeps all bounds, or comes close to them.
+
+    Nobody changes where no decision may change, or no column has a term.
+    """
     found = Regression(task)
-    least = SHORT_NEARNESS if settings.max_lines is not None or settings.is_whole else 0.0
+    is_short = settings.max_lines is not None or settings.is_whole
+    least = SHORT_NEARNESS if is_short else 0.0
+    least = least if settings.nearness is None else settings.nearness
     mean = mean_distance(task)
     cost = costs_at(task, least, mean)
     sums, rates = found.start, task.base_rates
@@ -249,9 +273,7 @@ def local_weights(task: EvidenceTask, valued: Valued, cost: Floats) -> Floats:
     return np.asarray(task.is_known * (np.exp(-0.5 * gap**2) + LEAST_WEIGHT))
 
 
-def card_of(
-    found: Regression, sums: Sums, coef: Floats, settings: Settings
-) -> tuple[Card, int]:
+def card_of(found: Regression, sums: Sums, coef: Floats, settings: Settings) -> tuple[Card, int]:
     """Return the card for what the sums are worth, in all rows and in every fold; and its lines."""
     task, solved = found.task, []
     folds = [None, *range(N_FOLDS)] if task.is_new else [None]
@@ -299,63 +321,37 @@ def with_nearness(
     them, it is the largest.
     """
     v = card.counted(task)
-
-    def stop_at(nearness: float) -> Stop:
+    stops = {}
+    for nearness in (least, *NEARNESS):
         score = evidence(task, v, costs_at(task, nearness, mean))
-        return best_stop(task, score, is_budget=settings.is_budget)
-
-    fewest = stop_at(least)
-    nearness, stop = least, fewest
-    if settings.borderline and fewest.n_changed and fewest.is_reached:
-        most = (1 + settings.borderline) * fewest.n_changed
-        tried = [t for t in _nearness_values() if t > least]
-        low, high, stops = -1, len(tried), {}
-        while high - low > 1:
-            middle = (low + high) // 2
-            stops[middle] = stop_at(tried[middle])
-            is_allowed = stops[middle].is_reached and stops[middle].n_changed <= most
-            low, high = (middle, high) if is_allowed else (low, middle)
-        if low >= 0:
-            nearness, stop = tried[low], stops[low]
-        if low >= 0 and task.label is not None:
-            nearness, stop = _most_accurate(task, v, mean, most, (least, fewest), [
-                (tried[i], stops.get(i) or stop_at(tried[i]))
-                for i in sorted({*np.linspace(0, low, N_COMPARED).astype(int).tolist()})
-            ])
+        stops[nearness] = best_stop(task, score, is_budget=settings.is_budget)
+        is_given = settings.nearness is not None or settings.is_budget
+        if is_given or not stops[least].n_changed:
+            break
+    fewest = min(stops, key=lambda t: (stops[t].rank(task), t))
+    most = (1 + settings.borderline) * stops[fewest].n_changed
+    nearness = fewest
+    if settings.borderline and stops[fewest].is_reached:
+        allowed = [t for t, stop in stops.items() if stop.is_reached and stop.n_changed <= most]
+        gained = [_gained(task, v, costs_at(task, t, mean), stops[t]) for t in allowed]
+        nearness = allowed[max(range(len(allowed)), key=lambda i: (gained[i], allowed[i]))]
+    stop = stops[nearness]
     cut = _within_caps(task, card, nearness, mean, stop.cut)
-    return FoundUpdate(card, cut, nearness, mean, stop, fewest.n_changed, n_lines)
+    if cut != stop.cut:
+        stop = stop_at_cut(task, evidence(task, v, costs_at(task, nearness, mean)), cut)
+    return FoundUpdate(card, cut, nearness, mean, stop, stops[fewest].n_changed, n_lines)
 
 
-def _nearness_values() -> list[float]:
-    odds = NEARNESS[:-1]
-    return [*(float(f"{t:.3g}") for t in odds / (1 + odds)), 1.0]
+def _gained(task: EvidenceTask, v: Floats, cost: Floats, stop: Stop) -> float:
+    """Return the weight of the decisions that become right, less those that become wrong."""
+    if task.label is None:
+        return 0.0
+    changed = evidence(task, v, cost) > stop.cut
+    right = np.where(task.label == task.positive, -1.0, 1.0)
+    return float((right * task.weight)[changed].sum())
 
 
-def _most_accurate(
-    task: EvidenceTask,
-    v: Floats,
-    mean: float,
-    most: float,
-    first: tuple[float, Stop],
-    others: list[tuple[float, Stop]],
-) -> tuple[float, Stop]:
-    """Return the nearness, and its stop, with the best accuracy among those within the allowance."""
-    assert task.label is not None
-    right = np.where(task.label == task.positive, -1.0, 1.0) * task.weight  # gained by a change
-    best, most_right = first, -np.inf
-    for nearness, stop in [first, *others]:
-        if not stop.is_reached or stop.n_changed > most:
-            continue
-        changed = evidence(task, v, costs_at(task, nearness, mean)) > stop.cut
-        gained = float(right[changed].sum())
-        if gained >= most_right:
-            best, most_right = (nearness, stop), gained
-    return best
-
-
-def _within_caps(
-    task: EvidenceTask, card: Card, nearness: float, mean: float, cut: float
-) -> float:
+def _within_caps(task: EvidenceTask, card: Card, nearness: float, mean: float, cut: float) -> float:
     """Return the cut, or a higher one that keeps all caps on the fit rows, too."""
     if task.caps == type(task.caps)() or not np.isfinite(cut) or not task.is_new:
         return cut
@@ -368,13 +364,8 @@ def _within_caps(
     return path.cut(last)
 
 
-def changed_by(task: EvidenceTask, found: FoundUpdate) -> np.ndarray:
+def changed_by(task: EvidenceTask, found: FoundUpdate) -> Mask:
     """Return the rows of the task whose decision the update changes, (n,)."""
     cost = costs_at(task, found.nearness, found.mean_distance)
     score = evidence(task, found.card.in_sample, cost)
-    return score > found.cut
-
-
-def pinned_to(task: EvidenceTask, pinned: Floats) -> EvidenceTask:
-    """Return the task with points (d,) that are given; NaN where they are sought."""
-    return replace(task, pinned=pinned)
+    return np.asarray(score > found.cut)

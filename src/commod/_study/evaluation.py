@@ -17,7 +17,7 @@ from commod._data.disclosure import FEWEST_DESCRIBED, in_totals
 from commod._data.groups import read_groups
 from commod._data.labels import check_length, distinct_labels, read_labels
 from commod._data.tables import check_same_rows, n_rows_of
-from commod._solvers.search.rates import Cells, count_cells
+from commod._solvers.cells import Cells, count_cells
 from commod._text import did_you_mean, label_text, list_names, n_of
 from commod.bounds import exact_fairness, fewest_expected_changes
 from commod.bounds._counts import fewest_number

@@ -180,13 +180,11 @@ class Job:
         return ControlledDebiaser(
             rows.estimator,
             locked_features=rows.locked,
-            progress=self.printer.library_progress,
             threshold=self.model.threshold,
             fit_rows_are_new=self.model.fit_rows_are_new,
             **self.search.parameters(),
             min_group_size=self.min_group_size,
             unknown_groups=self.columns.unknown_groups,
-            random_state=self.seed,
             **self.constraint.parameters(),
             **self.constraint.labels(rows.labels),
         )

@@ -17,7 +17,7 @@ from commod._data.binning import bin_edges
 from commod._data.columns import Column
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import BinTerms, Encoding, NumericTerms, learn_encoding
-from commod._solvers.search.design import Design
+from commod._solvers.design import Design
 from commod.exceptions import InputError
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals._solvers.softmax_regression import softmax_regression

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.groups import read_groups, sensitive_names
-from commod._solvers.search.rates import Cells
+from commod._solvers.cells import Cells
 from commod._text import plural
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._constraint import ConstraintLike

@@ -28,7 +28,7 @@ from commod._data.columns import Column, Kind, as_fitted, read_columns
 from commod._data.groups import sensitive_names
 from commod._data.parameters import check_number
 from commod._data.tables import check_same_rows
-from commod._solvers.search.threads import single_blas_thread
+from commod._solvers.threads import single_blas_thread
 from commod.exceptions import InputError
 from commod.metrics._requirements import Requirements
 from commod.rivals._abilities import (

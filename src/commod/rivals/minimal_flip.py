@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._solvers.search.rates import count_cells
+from commod._solvers.cells import count_cells
 from commod.bounds import fewest_changes, minimal_expected_changes
 from commod.exceptions import InputError
 from commod.rivals._half import middle

@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, learn_encoding
 from commod._data.parameters import check_choice, check_number
-from commod._solvers.search.design import Design
+from commod._solvers.design import Design
 from commod._text import n_of
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals._solvers.multiaccuracy import AuditedRows, BoostingPath, boost

@@ -12,12 +12,16 @@ from typing import Any
 import numpy as np
 
 from commod._data.base_model import ScoreColumn, training_signs
+from commod._evidence.sums import dense_rows, design_of
+from commod._evidence.task import N_FOLDS, EvidenceTask
 from commod.exceptions import BaseModelWarning
 from commod.updates._fit_rows import FitRows
-from commod.updates._soft_cells import CellModels, learning_rows
 
 MIN_EXCESS = 0.05  # of the accuracy over that of models that have not seen the row
 N_ERRORS = 3.0  # standard errors of the excess
+MAX_ROWS = 5000  # that models are compared on
+MAX_TERMS = 200  # of these models
+RIDGE = 10.0  # of these models, per standardised term
 
 NOT_CORRECTED = (
     "its own optimism there is not corrected, so new people may fare worse than expected. Fit the "
@@ -31,7 +35,7 @@ def stated_optimism(update: Any) -> str:
     return f"The base model has seen the fit rows: {NOT_CORRECTED}." if is_seen else ""
 
 
-def optimism_text(update: Any, rows: FitRows, models: CellModels) -> str:
+def optimism_text(update: Any, rows: FitRows, task: EvidenceTask) -> str:
     """Return what is known about a base model that has seen the fit rows; empty if it has not.
 
     A finding that rests on the accuracy is also a warning. Nothing is found where the base model
@@ -41,7 +45,7 @@ def optimism_text(update: Any, rows: FitRows, models: CellModels) -> str:
     reads_others = isinstance(update.estimator, ScoreColumn) or bool(update.locked_features)
     if said is not None or reads_others:
         return stated_optimism(update)
-    excess = accuracy_excess(rows, models)
+    excess = accuracy_excess(rows, task)
     if excess is None:
         return ""
     base, others = excess
@@ -55,21 +59,27 @@ def optimism_text(update: Any, rows: FitRows, models: CellModels) -> str:
     return text
 
 
-def accuracy_excess(rows: FitRows, models: CellModels) -> tuple[float, float] | None:
+def accuracy_excess(rows: FitRows, task: EvidenceTask) -> tuple[float, float] | None:
     """Return the accuracy of the base model and that of models that have not seen a row.
 
-    None where the base model is not better than chance explains, or where labels are unknown. A
-    random part of very many rows is compared.
+    The models are ridge regressions of the label on the terms. None where the base model is not
+    better than chance explains, or where labels are unknown. On many rows, a part is compared.
     """
-    if rows.label is None:
+    if rows.label is None or task.terms.n_terms > MAX_TERMS:
         return None
-    compared = learning_rows(np.ones(len(rows), dtype=bool))
-    probabilities = models.label_probabilities(rows.label, compared)
-    if probabilities is None:
-        return None
-    label, share = rows.label[compared], rows.weight[compared] / rows.weight[compared].sum()
+    compared = np.flatnonzero(rows.weight > 0)
+    compared = compared[:: -(-len(compared) // MAX_ROWS)]
+    label, fold = rows.label[compared], task.fold[compared]
+    terms = dense_rows(design_of(task), compared)
+    penalty = np.diag(np.append(1e-9, np.full(terms.shape[1] - 1, RIDGE)))
+    predicted = np.zeros(len(compared))
+    for f in range(N_FOLDS):
+        seen, own = terms[fold != f], fold == f
+        solution = np.linalg.solve(seen.T @ seen + penalty, seen.T @ label[fold != f])
+        predicted[own] = terms[own] @ solution
+    share = rows.weight[compared] / rows.weight[compared].sum()
     is_right = rows.base.decisions[compared] == label
-    excess = is_right * 1.0 - ((probabilities > 0.5) == label)
+    excess = is_right * 1.0 - ((predicted > 0.5) == label)
     mean = float(share @ excess)
     error = float(np.sqrt(share**2 @ (excess - mean) ** 2))
     if mean < MIN_EXCESS or mean < N_ERRORS * error:

@@ -24,13 +24,6 @@ def store_values(update: Any, rows: FitRows, decisions: Decisions) -> None:
     update.base_fairness_, update.fairness_ = update.base_values_[first], update.values_[first]
 
 
-def store_expected_values(update: Any, fairness: float, standing: tuple[float, ...]) -> None:
-    """Store what is expected of each stated constraint on new people; NaN where not known."""
-    names = [one.name for one in update.stated().constraints]
-    others = standing or (float("nan"),) * (len(names) - 1)
-    update.expected_values_ = dict(zip(names, (fairness, *others), strict=True))
-
-
 def standing_texts(update: Any, rows: str) -> Iterator[str]:
     """Yield for each constraint that stands whether it is kept on `rows` and on new people."""
     for one in update.standing():

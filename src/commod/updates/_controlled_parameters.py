@@ -6,24 +6,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from commod._data.group_probabilities import read_group_probabilities
 from commod._data.groups import UNKNOWN_GROUPS
 from commod._data.parameters import check_choice, check_flag, check_number
 from commod._data.tables import check_same_rows
-from commod._data.weights import check_costs
 from commod._record import Request
 from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError
 from commod.scorecard import SCORE_EDITS
 
 CHOICES = {
-    "numeric": ("auto", "unit", "bins"),
+    "numeric": ("unit", "bins"),
     "points": ("free", "integers"),
     "direction": DIRECTIONS,
-    "sample": ("auto", "all"),
     "score_edit": SCORE_EDITS,
     "target_on": ("new_rows", "fit_rows"),
     "unknown_groups": UNKNOWN_GROUPS,
@@ -37,11 +32,8 @@ def check_controlled_parameters(update: Any) -> None:
             check_number(update, name, low=0.0, high=1.0, is_share=True)
     if update.max_margin is not None:
         check_number(update, "max_margin", low=0.0)
-    for name in ("sparsity", "borderline"):
-        check_number(update, name, low=0.0)
-    check_number(update, "accuracy_weight", low=0.0, high=1.0)
-    for name in ("n_concepts", "min_category_size"):
-        check_number(update, name, low=1, whole=True)
+    check_number(update, "borderline", low=0.0)
+    check_number(update, "min_category_size", low=1, whole=True)
     if update.target is not None:
         check_number(update, "target", low=0.0, high=update._constraint.largest, is_share=True)
     for name, known in CHOICES.items():
@@ -49,10 +41,11 @@ def check_controlled_parameters(update: Any) -> None:
     check_flag(update.fit_rows_are_new, "fit_rows_are_new", optional=True)
     _check_confidence(update)
     _check_lines(update)
+    _check_version(update)
     if update.monotone is not None and not isinstance(update.monotone, Mapping):
         raise InputError(
             f"monotone={update.monotone!r} must map columns to 1 or -1, such as "
-            "{'age': 1}: r may only rise with age.",
+            "{'age': 1}: a larger age may only help.",
             parameter="monotone",
         )
 
@@ -91,13 +84,6 @@ def _check_lines(update: Any) -> None:
         check_number(update, "max_lines", low=1, whole=True)
     if update.points == "free":
         return
-    if update.numeric == "unit":
-        raise InputError(
-            "points='integers' needs numbers in bins, but numeric='unit' asks for points per unit, "
-            "which nobody can add up without multiplying. Leave numeric at 'auto', or use "
-            "points='free'.",
-            parameter="numeric",
-        )
     if update.score_edit == "all":
         raise InputError(
             "score_edit='all' multiplies scores by r, and with points='integers' r is a number of "
@@ -109,6 +95,17 @@ def _check_lines(update: Any) -> None:
             "confidence tests a path of updates, and points='integers' fits a single one. Leave "
             "confidence out; expected_fairness_ says what is expected on new people.",
             parameter="confidence",
+        )
+
+
+def _check_version(update: Any) -> None:
+    """Refuse to fit an update of version 0.2 again whose signs of columns had another meaning."""
+    if "sparsity" in vars(update) and update.monotone:
+        raise InputError(
+            f"monotone={update.monotone!r} was stated for version 0.2, where it held r: a column "
+            "with -1 could only help. From version 0.3 on it holds the evidence: -1 means that a "
+            "larger value must not help. Make a new ControlledDebiaser with the signs reversed.",
+            parameter="monotone",
         )
 
 
@@ -131,34 +128,10 @@ def check_no_weighted_promise(update: Any, sample_weight: Any) -> None:
         )
 
 
-def check_cost_is_used(update: Any, change_cost: Any) -> None:
-    """Raise InputError for costs of changes where no extra changes may be spent on cheaper ones."""
-    if change_cost is None:
-        return
-    if update.points == "integers":
-        raise InputError(
-            "change_cost and points='integers' cannot be used together: whole-number points are "
-            "searched for the fewest changes, whatever these cost. Leave change_cost out, or use "
-            "points='free'.",
-            parameter="change_cost",
-        )
-    if not update.borderline:
-        raise InputError(
-            "change_cost says whom the extra changes of borderline go to, but borderline=0 allows "
-            "no extra changes. Raise borderline, or leave change_cost out.",
-            parameter="change_cost",
-        )
-
-
 def check_labels_given(update: Any, is_given: bool) -> None:
     """Raise InputError where a parameter compares decisions with labels that were not given."""
-    uses = {
-        "max_accuracy_loss": update.max_accuracy_loss is not None,
-        "accuracy_weight": bool(update.accuracy_weight),
-    }
-    for name, is_used in uses.items():
-        if is_used and not is_given:
-            raise InputError(f"{name} compares decisions with labels, but y is None. Pass y.")
+    if update.max_accuracy_loss is not None and not is_given:
+        raise InputError("max_accuracy_loss compares decisions with labels, but y is None. Pass y.")
 
 
 def given_groups(update: Any, X: Any, sensitive_features: Any, sensitive_probabilities: Any) -> Any:
@@ -180,17 +153,6 @@ def given_groups(update: Any, X: Any, sensitive_features: Any, sensitive_probabi
         )
     check_same_rows({"X": X, "sensitive_probabilities": sensitive_probabilities})
     return read_group_probabilities(sensitive_probabilities)
-
-
-def read_change_cost(
-    update: Any, X: Any, change_cost: Any, n_rows: int
-) -> NDArray[np.float64] | None:
-    """Return what a change of each row costs, (n,); None where nothing is stated."""
-    if change_cost is None:
-        return None
-    check_cost_is_used(update, change_cost)
-    check_same_rows({"X": X, "change_cost": change_cost})
-    return check_costs(change_cost, n_rows)
 
 
 def controlled_request(update: Any, request: Request) -> Request:

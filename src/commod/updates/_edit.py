@@ -1,8 +1,8 @@
-"""Build the update that an edit by hand asks for: its points, its offset and its figures.
+"""Build the update that an edit by hand asks for: its points, its cut and its figures.
 
 1. Apply the edits to the points of the scorecard.
-2. Where asked for, fit all terms that are neither edited nor pinned again.
-3. Determine the exact offset for the target, or keep the offset.
+2. Where asked for, fit all terms that are neither edited nor pinned again, in closed form.
+3. Count the cut for the target, or keep it.
 4. Measure the update as after a fit on these rows, and add a record to its history.
 """
 
@@ -12,51 +12,41 @@ import datetime
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._evidence.cut import best_stop, evidence, stop_at_cut
+from commod._evidence.points import Points
+from commod._evidence.search import Card, FoundUpdate, costs_at, find_update
 from commod._record import AnyEdit, EditFigures, EditRecord, Lock, OffsetRule
+from commod._solvers.threads import single_blas_thread
 from commod._text import list_names
 from commod.edit import EditedPoints, apply_edits, find_terms
 from commod.exceptions import InputError
 from commod.scorecard import Scorecard
 from commod.updates._base_optimism import stated_optimism
-from commod.updates._budget import parity_value, spent_budget
 from commod.updates._controlled_problem import fit_problem
-from commod.updates._cross_fit import outcome_at
-from commod.updates._edit_expectation import (
-    attained,
-    carried_expectation,
-    expected_as_given,
-    fitted_on_same_rows,
-    is_known,
-    offset_on_folds,
-    tightened,
+from commod.updates._evidence_task import evidence_task
+from commod.updates._found_update import (
+    Expectation,
+    FittedUpdate,
+    expectation_of,
+    has_enough_people,
+    settings_of,
 )
-from commod.updates._exact_points import (
+from commod.updates._problem import FitProblem
+from commod.updates._stored_update import (
     GivenPoints,
     concept_of_terms,
-    outcome_of_points,
+    rule_of,
     store_given,
     without_terms,
 )
-from commod.updates._expectation import Expectation, expect_target, is_near_parity
-from commod.updates._fitted_update import FittedUpdate
-from commod.updates._new_rows import has_enough_rows
-from commod.updates._problem import FitProblem
-from commod.updates._refit import refitted_points, refitted_whole_points
-from commod.updates._search import SearchOutcome, changed_rows, price_of_target
-from commod.updates._soft_cells import cell_models, with_soft_cells
-from commod.updates._stored_search import store_search
-from commod.updates._whole_update import DEFAULT_LINES
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-
-MAX_REFITS = 5  # one after the other
 
 
 class EditPlan(NamedTuple):
@@ -87,28 +77,50 @@ def edited_update(update: Any, rows: EditRows, plan: EditPlan) -> Any:
     long as no column is locked in between.
     """
     card = update.scorecard_
+    check_editable(card)
     after, is_pinned = _edited_points(card, rows.problem, plan)
     check_whole(update, after.points)
     edited, problem = _edited_problem(update, rows, plan, after.is_locked)
     kept = ~after.is_locked
-    points, is_pinned = after.points[kept], is_pinned[kept]
-    searched = fitted_on_same_rows(update, rows.reader)
-    task = EditTask(edited, problem, searched, points, is_pinned, plan)
-    outcome, expectation = (
-        task.kept_offset(card.intercept) if plan.offset == "keep" else task.new_offset()
+    fitted = fit_edit(
+        edited,
+        problem,
+        EditedCard(card, after.points[kept], after.is_edited[kept], is_pinned[kept]),
+        plan,
+        is_same_rows=fitted_on_same_rows(update, rows.reader),
     )
-    has_offset = plan.offset == "keep" or bool(outcome.weights.any())
-    given = GivenPoints(-outcome.points, -outcome.offset if has_offset else 1.0)
     record = _record(update, plan)
     edited.edits_, edited._earlier_update = (*update.edits_, record), update
     edited.promised_, edited.direction_ = None, problem.direction
-    store_given(edited, problem, given, concept_of_terms(card)[kept])
-    store_search(edited, problem, outcome)
-    edited.multiplier_ = price_of_target(problem, outcome)
-    seen = stated_optimism(edited)
-    edited._store_figures(problem, FittedUpdate(problem, outcome, expectation, seen))
+    points = given_points(fitted)
+    rule = rule_of(edited, problem, fitted.found)
+    store_given(edited, problem, points, rule, concept_of_terms(card)[kept])
+    edited._describe_update(problem)
+    edited.history_ = {"step": ["edited by hand"], "n_terms": [edited.scorecard_.n_terms_used]}
+    edited.history_["change_rate"] = [fitted.found.stop.n_changed / problem.rows.n_people]
+    edited._store_figures(problem, fitted)
     edited.edits_ = (*update.edits_, replace(record, after=figures_of(edited)))
     return edited
+
+
+def check_editable(card: Scorecard) -> None:
+    """Refuse a scorecard of an earlier version, whose points are those of r."""
+    if card.rule is None:
+        raise InputError(
+            "This update was fitted by an earlier version of commod, and its points have another "
+            "meaning. Fit it again, then edit."
+        )
+
+
+def fitted_on_same_rows(update: Any, reader: Any) -> bool:
+    """Return whether the points of an update, or of one before its edits, come from these rows."""
+    while update is not None:
+        is_fitted = not update.edits_ or update.edits_[-1].refit
+        digests = {getattr(one, "_scores_digest", None) for one in (update, reader)}
+        if is_fitted and len(digests) == 1 and update._n_fit_rows == reader._n_fit_rows:
+            return True
+        update = update._earlier_update
+    return False
 
 
 def _edited_points(
@@ -120,8 +132,6 @@ def _edited_points(
     is_pinned = after.is_edited.copy()
     for name in plan.pin:
         is_pinned[find_terms(card.encoding, name, parameter="pin")] = True
-    # The fewest changes may be those of people far from the threshold, whom `borderline` spares.
-    is_pinned |= problem.is_distance
     if plan.refit and is_pinned[~after.is_locked].all():
         raise InputError(
             "refit=True has nothing to fit: every term is edited, pinned or locked. Pass "
@@ -184,115 +194,64 @@ def check_whole(update: Any, points: Floats) -> None:
         )
 
 
-class EditTask(NamedTuple):
-    """The points of an edit, and what decides their offset.
+class EditedCard(NamedTuple):
+    """A scorecard, and its edited points (d,); which of them are edited, and pinned in a refit."""
 
-    `searched` is the update whose points were searched for on these rows; None where the points
-    are new to the rows.
-    """
-
-    update: Any
-    problem: FitProblem
-    searched: Any
+    card: Scorecard
     points: Floats
+    is_edited: Mask
     is_pinned: Mask
-    plan: EditPlan
 
-    @property
-    def _is_expected(self) -> bool:
-        return self.update.target_on == "new_rows"
 
-    @property
-    def _unknown(self) -> Expectation | None:
-        return Expectation.unknown(self.update._target) if self._is_expected else None
+def fit_edit(
+    update: Any, problem: FitProblem, edited: EditedCard, plan: EditPlan, *, is_same_rows: bool
+) -> FittedUpdate:
+    """Return the edited update with its cut, and what is expected of it.
 
-    def kept_offset(self, intercept: float) -> tuple[SearchOutcome, Expectation | None]:
-        """Return the edited points with the offset of the earlier update."""
-        given = GivenPoints(self.points, intercept)
-        outcome = outcome_of_points(
-            self.problem, given, "edited by hand", is_whole=asks_for_whole(self.update)
-        )
-        target = self.update._target
-        if not self._is_expected or not has_enough_rows(self.problem):
-            return outcome, self._unknown
-        if self.searched is None:
-            return outcome, expected_as_given(self.problem, outcome, target)
-        if not is_known(self.searched):
-            return outcome, self._unknown
-        return outcome, carried_expectation(self.problem, outcome, self.searched, target)
-
-    def new_offset(self) -> tuple[SearchOutcome, Expectation | None]:
-        """Return the edited points with the exact offset for the target, and what is expected."""
-        target, problem = self.update._target, self.problem
-        is_budget = self.update._is_budget
-        on_rows = parity_value(problem) if is_budget else target
-        if not self._is_expected or not has_enough_rows(problem):
-            return self._outcome(problem, on_rows), self._unknown
-        if self.searched is not None:
-            if not is_known(self.searched):
-                return self._outcome(problem, on_rows), self._unknown
-            internal = on_rows if is_budget else self.searched.internal_target_
-            outcome = self._outcome(tightened(problem, self.searched), internal)
-            return outcome, carried_expectation(problem, outcome, self.searched, target)
-        directions = offset_on_folds(problem, partial(self._direction, target=on_rows))
-        if is_budget or is_near_parity(problem.constraint, target):
-            outcome = self._outcome(problem, on_rows)
-            decisions = problem.rows.base.decisions ^ changed_rows(problem, outcome)
-            figures = directions.figures(problem.rows.fairness(problem.constraint, decisions))
-            is_reached = bool(problem.constraint.is_met(figures.fairness, target))
-            return outcome, Expectation(target, figures, is_reached)
-        expectation = expect_target(directions, problem.constraint, target)
-        outcome = self._outcome(problem, expectation.internal_target)
-        return outcome, attained(problem, outcome, directions, expectation, target)
-
-    def _outcome(self, problem: FitProblem, target: float) -> SearchOutcome:
-        """Return the points with the exact offset for a target on the rows of the problem."""
-        outcome = self._direction(problem, target)
-        return spent_budget(problem, outcome) if self.update._is_budget else outcome
-
-    def _direction(self, problem: FitProblem, target: float) -> SearchOutcome:
-        """Return the best points for a target: those of the edit, or refitted ones.
-
-        A refit on all terms is taken only where terms that have points already miss the target. A
-        refit begins again at its result as long as that needs fewer changes.
-        """
-        best = self._with_offset(problem, self.points, target)
-        if not self.plan.refit:
-            return best
-        softened = problem
-        if self.searched is not None and self.searched.cells_ == "soft":
-            models = cell_models(
-                problem, self.update.min_category_size, self.update.locked_features
+    On the rows that points come from, the cut is counted on values of points that were fitted
+    without the fold of each row, beside the edited ones.
+    """
+    is_on_new_rows = update.target_on == "new_rows"
+    is_new = is_on_new_rows and has_enough_people(problem)
+    task = evidence_task(problem, update._target, is_new=is_new)
+    rule = edited.card.rule
+    assert rule is not None
+    sign = 1.0 if problem.raising_is_a_gain else -1.0
+    settings = settings_of(update)._replace(nearness=rule.nearness)
+    own = Points(sign * edited.points, sign * edited.card.intercept)
+    in_sample = problem.terms.total(own.values, own.intercept)
+    card = Card(own, in_sample, in_sample)
+    with single_blas_thread:
+        if plan.refit:
+            pinned = np.where(edited.is_pinned, own.values, np.nan)
+            card = find_update(replace(task, pinned=pinned), settings).card
+        elif is_new and is_same_rows and own.values.any():
+            # Terms without points stay without them, and edited points stay as they are.
+            is_fixed = edited.is_edited | (own.values == 0)
+            pinned = np.where(is_fixed, own.values, np.nan)
+            refitted = find_update(
+                replace(task, pinned=pinned), settings._replace(max_lines=None, is_whole=False)
             )
-            softened = with_soft_cells(problem, models)
-        for _ in range(MAX_REFITS):
-            start = best
-            for points in self._refitted(softened, -start.points, target):
-                refitted = self._with_offset(problem, points, target)
-                best = min(best, refitted, key=partial(_rank, problem))
-                if best.violation <= 0:
-                    break
-            if best is start:
-                break
-        return best
-
-    def _refitted(self, problem: FitProblem, points: Floats, target: float) -> list[Floats]:
-        """Return points (d,) that were fitted again beside the pinned ones."""
-        if not asks_for_whole(self.update):
-            return refitted_points(problem, points, self.is_pinned, target)
-        n_lines = self.update.max_lines
-        max_lines = DEFAULT_LINES if n_lines is None else int(n_lines)
-        return [refitted_whole_points(problem, points, self.is_pinned, target, max_lines)]
-
-    def _with_offset(self, problem: FitProblem, points: Floats, target: float) -> SearchOutcome:
-        given, is_whole = GivenPoints(points, 0.0), asks_for_whole(self.update)
-        outcome = outcome_of_points(problem, given, "edited by hand", is_whole=is_whole)
-        return outcome_at(problem, outcome, target)
+            card = replace(card, out_of_fold=refitted.card.out_of_fold)
+    score = evidence(task, card.counted(task), costs_at(task, rule.nearness, rule.mean_distance))
+    if plan.offset == "keep":
+        stop = stop_at_cut(task, score, rule.cut)
+    else:
+        stop = best_stop(task, score, is_budget=settings.is_budget)
+    cut = rule.cut if not np.isfinite(stop.cut) and plan.offset == "keep" else stop.cut
+    found = FoundUpdate(card, cut, rule.nearness, rule.mean_distance, stop, stop.n_changed, 0)
+    fitted = FittedUpdate(problem, task, found, optimism=stated_optimism(update))
+    if not is_on_new_rows:
+        return fitted
+    unknown = Expectation.unknown(len(task.constraints))
+    return fitted._replace(expectation=expectation_of(fitted) if is_new else unknown)
 
 
-def _rank(problem: FitProblem, outcome: SearchOutcome) -> tuple[float, int]:
-    """Return what outcomes are compared by: the distance to the target, then changes."""
-    return outcome.violation, problem.rows.count(changed_rows(problem, outcome))
+def given_points(fitted: FittedUpdate) -> GivenPoints:
+    """Return the points of an edited update for the favourable decision, whoever changes."""
+    sign = 1.0 if fitted.problem.raising_is_a_gain else -1.0
+    points = fitted.found.points
+    return GivenPoints(sign * points.values + 0.0, sign * points.intercept + 0.0)
 
 
 # ---------------------------------------------------------------------------------------------

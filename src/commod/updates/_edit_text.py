@@ -7,7 +7,6 @@ from typing import Any
 
 from commod._record import EditRecord
 from commod._text import list_names, n_of, plain
-from commod.scorecard import DISTANCE_COLUMN
 
 
 def edit_texts(update: Any, goal: str, *, is_missed: bool, groups: str) -> Iterator[str]:
@@ -24,20 +23,14 @@ def edit_texts(update: Any, goal: str, *, is_missed: bool, groups: str) -> Itera
         n_terms = n_of(len(last.pinned), "term")
         yield f"The edit pinned {n_terms}: {list_names([plain(name) for name in last.pinned])}."
     if last.refit:
-        points = [
-            dict(one.scorecard_.rows()).get(DISTANCE_COLUMN)
-            for one in (update._earlier_update, update)
-        ]
-        kept = points[0] is not None and points[0] == points[1]
-        exception = f"; the {DISTANCE_COLUMN} kept its points" if kept else ""
-        yield f"All terms that were neither edited nor pinned were fitted again{exception}."
+        yield "All terms that were neither edited nor pinned were fitted again."
     rows = f"on the fit rows {groups}".rstrip()
     if last.offset == "keep":
         is_reached = "is not reached" if is_missed else "is reached"
-        yield f"The offset of the earlier update was kept; {goal} {is_reached} {rows}."
+        yield f"The cut of the earlier update was kept; {goal} {is_reached} {rows}."
     elif is_missed and not update._is_budget:
         yield (
-            f"{goal} cannot be reached {rows} with these points: the closest value that an offset "
+            f"{goal} cannot be reached {rows} with these points: the closest value that a cut "
             f"reaches is {update.fairness_:.3f}."
         )
 
@@ -47,5 +40,5 @@ def why_missed(update: Any) -> str:
     if not update.edits_:
         return ""
     if update.edits_[-1].offset == "keep":
-        return "the offset was kept by hand"
-    return "no offset of the edited points was found that reaches it"
+        return "the cut was kept by hand"
+    return "no cut of the edited points reaches it"

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from commod._data.codes import check_text
 from commod._data.parameters import check_choice, check_flag
 from commod._record import EditRecord
-from commod._text import most_change_text, shown
+from commod._text import shown
 from commod.edit import read_edits
 from commod.exceptions import InputError, TargetWarning
 from commod.updates._controlled_parameters import given_groups
@@ -40,7 +40,6 @@ class EditableScorecard:
         sensitive_features: Any = None,
         sensitive_probabilities: Any = None,
         sample_weight: Any = None,
-        change_cost: Any = None,
         offset: Literal["target", "keep"] = "target",
         refit: bool = False,
         pin: Collection[str] = (),
@@ -54,11 +53,10 @@ class EditableScorecard:
         edits : mapping, edit of `commod.edit`, or list of these
             What to change: ``{"town = Paris": 0.5, "age": "drop"}``. `commod.edit` lists all forms.
             Terms are named as in the scorecard.
-        X, y, sensitive_features, sensitive_probabilities, sample_weight, change_cost
-            Rows to determine the offset and to measure on, as in `fit`: the fit rows, or others.
+        X, y, sensitive_features, sensitive_probabilities, sample_weight
+            Rows to count the cut and to measure on, as in `fit`: the fit rows, or others.
         offset : str, default="target"
-            "target": determine the exact offset for the target again. "keep": r keeps its
-            intercept.
+            "target": count the cut for the target again. "keep": the cut stays as it is.
         refit : bool, default=False
             Fit all terms that are neither edited nor pinned again, for the fewest changes. Edited
             and pinned terms keep their points exactly.
@@ -74,7 +72,7 @@ class EditableScorecard:
 
         Notes
         -----
-        Where the points cannot reach the target, the offset that comes closest is kept. Then
+        Where the points cannot reach the target, the cut that comes closest is kept. Then
         `reached_` is False, and `status_` and a TargetWarning say so.
 
         Examples
@@ -103,9 +101,9 @@ class EditableScorecard:
                 "with confidence=None, then edit.",
                 parameter="confidence",
             )
-        given = X, y, sensitive_features, sensitive_probabilities, sample_weight, change_cost
+        given = X, y, sensitive_features, sensitive_probabilities, sample_weight
         edited = edited_update(self, self.edit_rows(*given), plan)
-        if not edited.reached_ or most_change_text(edited.change_rate_):
+        if not edited.reached_:
             warnings.warn(edited.status_, TargetWarning, stacklevel=2)
         return edited
 
@@ -125,13 +123,12 @@ class EditableScorecard:
         sensitive_features: Any = None,
         sensitive_probabilities: Any = None,
         sample_weight: Any = None,
-        change_cost: Any = None,
     ) -> EditRows:
         """Return rows that were read once, for several edits of this update."""
         reader = type(self)(**self.fitted_params())
         groups = given_groups(reader, X, sensitive_features, sensitive_probabilities)
         encoding = self.scorecard_.encoding
-        problem = reader._prepare(X, y, groups, sample_weight, change_cost, encoding)
+        problem = reader._prepare(X, y, groups, sample_weight, encoding)
         return EditRows(reader, problem)
 
     def _record_params(self) -> None:

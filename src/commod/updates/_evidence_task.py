@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.columns import Column
 from commod._data.encoding import BinTerms, CategoryTerms
-from commod._data.row_hash import row_hashes
-from commod._evidence.task import N_FOLDS, Caps, EvidenceTask, Required
+from commod._evidence.task import EvidenceTask, Required
 from commod.scorecard import distances
-from commod.updates._fit_rows import FitRows
 from commod.updates._problem import FitProblem
 
 Floats = NDArray[np.float64]
@@ -28,7 +25,6 @@ def evidence_task(problem: FitProblem, target: float, *, is_new: bool = True) ->
         for i, (some, bound) in enumerate(zip(compared.by_rates, bounds, strict=True))
         for comparison in some
     )
-    caps = problem.caps
     return EvidenceTask(
         terms=problem.terms,
         column=column,
@@ -37,7 +33,7 @@ def evidence_task(problem: FitProblem, target: float, *, is_new: bool = True) ->
         sign=sign,
         is_ordered=is_ordered,
         pinned=np.full(problem.terms.n_terms, np.nan),
-        fold=folds_of(rows),
+        fold=problem.fold,
         positive=rows.base.decisions,
         distance=distances(rows.base.scores, rows.base.threshold),
         may_change=problem.may_change,
@@ -51,17 +47,9 @@ def evidence_task(problem: FitProblem, target: float, *, is_new: bool = True) ->
         label=rows.label,
         constraints=table.constraints,
         required=required,
-        caps=Caps(caps.changes, caps.accuracy_loss, caps.volume_change),
+        caps=problem.caps,
         is_new=is_new,
     )
-
-
-def folds_of(rows: FitRows) -> NDArray[np.integer]:
-    """Return the fold of each row by its content, (n,): columns, group and label, not the score."""
-    known = [*rows.columns, Column("group", "category", rows.groups.codes, rows.group_names)]
-    if rows.label is not None:
-        known.append(Column("label", "numeric", rows.label.astype(np.float64)))
-    return (row_hashes(known, rows.base.scores) % np.uint64(N_FOLDS)).astype(np.int8)
 
 
 def _members(problem: FitProblem) -> tuple[NDArray[np.intp], Floats]:

@@ -6,11 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
-from commod._text import most_change_text
 from commod.exceptions import TargetWarning
-from commod.updates._frames.columns import name_columns
-from commod.updates._frames.fit import fit_frame
-from commod.updates._frames.models import score_column
 
 
 class FitsFrames:
@@ -32,7 +28,6 @@ class FitsFrames:
         sensitive_features: str | Sequence[str],
         y_true: str | None = None,
         sample_weight: str | None = None,
-        change_cost: str | None = None,
         features: Sequence[str] | None = None,
         key: str | None = None,
     ) -> Self:
@@ -54,8 +49,6 @@ pandas frame, or path of Parquet files
             Column with the true labels. May be None for demographic parity.
         sample_weight : str, default=None
             Column with the weight of each row; see `fit`.
-        change_cost : str, default=None
-            Column with the cost of a change of each row; see `fit`.
         features : list of str, default=None
             The columns that the update may use. None: all columns that no other parameter names
             and, where a base model knows its columns, that it reads. X of `predict` has these
@@ -83,6 +76,10 @@ pandas frame, or path of Parquet files
         >>> bool(update.fairness_ >= 0.8), update.n_rows_
         (True, 60000)
         """
+        from commod.updates._frames.columns import name_columns
+        from commod.updates._frames.fit import fit_frame
+        from commod.updates._frames.models import score_column
+
         conditions = [one.within.column for one in self.stated().constraints if one.within]
         named = name_columns(
             self.estimator,
@@ -91,14 +88,12 @@ pandas frame, or path of Parquet files
             features,
             y_true=y_true,
             sample_weight=sample_weight,
-            change_cost=change_cost,
             key=key,
         )
         with self._as_it_was_on_error():
             self._frame_texts = ()
             with score_column(self, frame, named) as (scored, with_score):
                 fit_frame(self, scored, with_score)
-        is_met = self.reached_ and self.promised_ is not False
-        if not is_met or most_change_text(self.change_rate_):
+        if not self.reached_ or self.promised_ is False:
             warnings.warn(self.status_, TargetWarning, stacklevel=2)
         return self

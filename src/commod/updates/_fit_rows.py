@@ -14,6 +14,7 @@ from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.groups import Groups
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
+from commod._data.row_hash import row_hashes
 from commod._text import MAX_LISTED_GROUPS, list_names, n_of, shown, verb, visible
 from commod.exceptions import BaseModelWarning, DataWarning, InputError
 from commod.metrics._cells import CellTable, Strata
@@ -30,9 +31,8 @@ SMALLEST_SHARE = 0.01
 class FitRows:
     """The checked rows that an update is fitted on; `label` is None where y was not given.
 
-    `group_names` are the labels of the groups as different texts. `change_cost` (n,) is what the
-    user says that a change of each row costs; None where nothing is said. `strata` are those of
-    the constraints that have a condition.
+    `group_names` are the labels of the groups as different texts. `strata` are those of the
+    constraints that have a condition.
 
     A row whose group is not known is not `in_constraint`; its code is −1. Where users state
     probabilities of the groups, all rows are in the constraint, and rates are expectations.
@@ -40,6 +40,8 @@ class FitRows:
 
     A row may stand for several people: `people` (n,) is how many. `weight` and `squares` are then
     the sums of their weights, and of the squares of their weights. None: every row is one person.
+
+    `hashes` (n,) are those of a key; None where the content of a row is hashed.
     """
 
     columns: list[Column]
@@ -49,11 +51,11 @@ class FitRows:
     in_constraint: NDArray[np.bool_]
     weight: NDArray[np.float64]
     group_names: tuple[str, ...]
-    change_cost: NDArray[np.float64] | None = None
     strata: Mapping[Constraint, Strata] = field(default_factory=dict)
     kept_groups: NDArray[np.bool_] | None = None
     people: NDArray[np.float64] | None = None
     squares: NDArray[np.float64] | None = None
+    hashes: NDArray[np.uint64] | None = None
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -76,6 +78,24 @@ class FitRows:
             self.groups.codes[counted], self.people[counted], len(self.groups.labels)
         )
         return np.rint(sizes).astype(np.intp)
+
+    @cached_property
+    def own_hashes(self) -> NDArray[np.uint64]:
+        """Return a number of 64 bits for each row, (n,), by its key or by its content.
+
+        The content is columns, group and label. The score is left out, because the last bit of a
+        model's score depends on the processor.
+        """
+        if self.hashes is not None:
+            return self.hashes
+        known = [*self.columns, Column("group", "category", self.groups.codes, self.group_names)]
+        if self.label is not None:
+            known.append(Column("label", "numeric", self.label.astype(np.float64)))
+        return row_hashes(known, self.base.scores)
+
+    def folds(self, n_folds: int) -> NDArray[np.int8]:
+        """Return the fold of each row by its hash, (n,)."""
+        return (self.own_hashes % np.uint64(n_folds)).astype(np.int8)
 
     @property
     def each(self) -> NDArray[np.float64]:

@@ -12,20 +12,21 @@ from commod._statistics.promises import promise_along
 from commod._text import MAX_CHANGED
 from commod.metrics._constraint import Constraint
 from commod.updates._fit_rows import FitRows
+from commod.updates._found_update import FittedUpdate
 from commod.updates._problem import FitProblem
-from commod.updates._search import SearchOutcome, changed_rows
 
 MAX_ALIKE = 0.99  # decisions of which a larger share are alike no longer tell people apart
 
 
-def split_in_halves(
-    rows: FitRows, random_state: np.random.RandomState
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return two halves of the rows, stratified by group and, where it is known, true label."""
+def split_in_halves(rows: FitRows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return two halves of the rows, stratified by group and, where it is known, true label.
+
+    The hash of a row decides its half, so the order of the rows does not matter.
+    """
     strata = rows.groups.codes * 2
     if rows.label is not None:
         strata = strata + rows.label
-    order = np.lexsort([random_state.random_sample(len(rows)), strata])
+    order = np.lexsort([rows.own_hashes, strata])
     return np.sort(order[::2]), np.sort(order[1::2])
 
 
@@ -39,38 +40,39 @@ def take_fit_rows(rows: FitRows, index: NDArray[np.intp]) -> FitRows:
         in_constraint=rows.in_constraint[index],
         weight=rows.weight[index],
         group_names=rows.group_names,
-        change_cost=None if rows.change_cost is None else rows.change_cost[index],
         strata={one: strata.take(index) for one, strata in rows.strata.items()},
         kept_groups=rows.kept_groups,
         people=None if rows.people is None else rows.people[index],
         squares=None if rows.squares is None else rows.squares[index],
+        hashes=None if rows.hashes is None else rows.hashes[index],
     )
 
 
-def fairest_first(problem: FitProblem, outcomes: Sequence[SearchOutcome]) -> list[SearchOutcome]:
+def fairest_first(updates: Sequence[FittedUpdate]) -> list[FittedUpdate]:
     """Return the updates in the order in which promises are tested, each cheaper than the last.
 
     Of updates with equal fairness the cheapest stays. An update that changes more than a fairer
     one is left out, and so is a degenerate one while others remain. Where fairness is undefined
     for all, the first update is returned.
     """
+    problem = updates[0].problem
     base, constraint = problem.rows.base.decisions, problem.constraint
     tested = []
-    for outcome in outcomes:
-        changed = changed_rows(problem, outcome)
+    for one in updates:
+        changed = one.changed
         fairness = problem.rows.fairness(constraint, base ^ changed)
         if not np.isnan(fairness):
             unfairness = -fairness if constraint.higher_is_fairer else fairness
             degenerate = is_degenerate(base, base ^ changed, problem.rows.people)
-            tested.append((degenerate, unfairness, problem.rows.count(changed), outcome))
-    kept: list[SearchOutcome] = []
+            tested.append((degenerate, unfairness, problem.rows.count(changed), one))
+    kept: list[FittedUpdate] = []
     fewest = np.inf
     is_left_out = not all(degenerate for degenerate, *_ in tested)
-    for degenerate, _, n_changed, outcome in sorted(tested, key=lambda entry: entry[:3]):
+    for degenerate, _, n_changed, one in sorted(tested, key=lambda entry: entry[:3]):
         if n_changed < fewest and not (degenerate and is_left_out):
-            kept.append(outcome)
+            kept.append(one)
             fewest = n_changed
-    return kept or list(outcomes[:1])
+    return kept or list(updates[:1])
 
 
 def is_degenerate(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._solvers.search.rates import Cells
+from commod._solvers.cells import Cells
 from commod.metrics._cells import expected_totals
 
 Floats = NDArray[np.float64]

@@ -5,37 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.isotonic import IsotonicRegression
 
-from commod._data.encoding import BinTerms, Encoding, TermTable
+from commod._data.encoding import Encoding, TermTable
 from commod._data.labels import is_label_in
-from commod._solvers.search.offset import ROUNDING
-from commod._solvers.search.rates import (
-    Caps,
-    Cells,
-    ChangeEffects,
-    SumInequalities,
-    change_effects,
-    count_cells,
-    fairness_inequalities,
-)
+from commod._evidence.task import N_FOLDS, Caps
+from commod._solvers.cells import Cells, count_cells
 from commod._text import did_you_mean, list_names, shown
 from commod.bounds import fewest_changes
-from commod.bounds._cheapest import cheapest_cost
 from commod.bounds._general import fewest_changes_of
 from commod.exceptions import InputError
 from commod.metrics._comparison import GroupComparison
 from commod.metrics._constraint import Constraint
-from commod.scorecard import DISTANCE_COLUMN
 from commod.updates._compared import ComparedCells, Standing, all_kept
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import AllowedChanges
-from commod.updates._left_out import rows_in_totals
-from commod.updates._probable_cells import ProbableCells, probable_cells
+from commod.updates._probable_cells import probable_cells
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -47,16 +35,9 @@ LIMIT_SECONDS, ROUGH_SECONDS = 5.0, 0.3
 
 # cached properties that do not depend on the direction of changes
 SAME_IN_EVERY_DIRECTION = (
-    *("compared", "cells", "is_weighted", "base_fairness", "moments", "is_distance"),
+    *("compared", "cells", "is_weighted", "base_fairness", "moments", "fold"),
     *("_n_changeable", "_known_limits"),
 )
-
-
-class CellProbabilities(Protocol):
-    """How likely rows of a problem are in each cell."""
-
-    def of(self, index: NDArray[np.intp]) -> Floats:
-        """Return the probabilities of the cells of their stratum for the rows `index` (m,)."""
 
 
 @dataclass(frozen=True)
@@ -65,17 +46,8 @@ class FitProblem:
 
     - `constraint`: the constraint whose target moves; `standing`: those that keep their bounds.
     - `may_raise`, `may_lower`: whether decisions may become positive, and may become negative.
-    - `monotone`: +1 or −1 for columns with which r may only rise, or only fall.
-    - `use_all`: search on all rows, however many they are.
-    - `random_state`: draws the search sample.
-    - `min_category_size`: people of a search sample that a term needs to get points from it.
+    - `monotone`: +1 or −1 for columns that may only raise, or only lower, the evidence.
     - `raising_is_a_gain`: whether a decision that becomes positive is a gain for the person.
-    - `borderline`: extra changes, as a share of the fewest, for people whose change costs less.
-    - `change_cost` (n,): what a change of each row costs: the distance of its score from the
-      threshold (`cost_is_distance`), or what the user states. None where nothing is spent on it.
-    - `known_share`: the share of changes of an update in another direction that is known already.
-    - `soft_cells`: how likely each row is in each cell; None for a search on true cells.
-    - `max_lines`: the most lines of a scorecard with free points; None: any number.
     - `max_margin`: the largest |score − threshold| at which a decision may change; None: any.
     """
 
@@ -86,21 +58,10 @@ class FitProblem:
     caps: Caps
     may_raise: bool
     may_lower: bool
-    sparsity: float
-    accuracy_weight: float
     monotone: Mapping[str, int]
-    use_all: bool
-    random_state: np.random.RandomState
-    min_category_size: int
     raising_is_a_gain: bool = True
-    borderline: float = 0.0
-    change_cost: Floats | None = None
-    cost_is_distance: bool = True
-    known_share: float = np.inf
     max_margin: float | None = None
-    soft_cells: CellProbabilities | None = None
     standing: tuple[Standing, ...] = ()
-    max_lines: int | None = None
 
     @property
     def direction(self) -> str:
@@ -118,10 +79,6 @@ class FitProblem:
         for name in SAME_IN_EVERY_DIRECTION:
             problem.__dict__[name] = getattr(self, name)
         return problem
-
-    def with_cells(self, soft_cells: CellProbabilities | None) -> Self:
-        """Return the problem with other cells in its searches; figures count true cells always."""
-        return self.with_direction(self.may_raise, self.may_lower, soft_cells=soft_cells)
 
     def with_standing(self, standing: tuple[Standing, ...]) -> Self:
         """Return the problem with other bounds of the constraints that stand."""
@@ -263,28 +220,6 @@ class FitProblem:
         )
         return np.rint(raisable).astype(np.int64), np.rint(lowerable).astype(np.int64)
 
-    def cost_limit(self, target: float) -> float:
-        """Return the least mean cost of changes that reach a target, over all rows.
-
-        NaN where changes have no cost, for several constraints, for one with a condition, and where
-        only probabilities of the groups are known. Infinite where no changes reach the target.
-        """
-        is_known = self.is_simple and self.rows.probabilities is None and self.rows.people is None
-        if self.change_cost is None or not is_known:
-            return float("nan")
-        cost = cheapest_cost(
-            self.constraint,
-            self.cells.index,
-            self.cells.shape,
-            self.rows.base.decisions,
-            self.change_cost,
-            self.may_change,
-            target,
-            may_raise=self.may_raise,
-            may_lower=self.may_lower,
-        )
-        return cost / len(self.rows)
-
     def limit(
         self, target: float, *, raise_only: bool | None = None, is_rough: bool = True
     ) -> float:
@@ -314,88 +249,9 @@ class FitProblem:
         return allowed.mask(self.rows.base)
 
     @cached_property
-    def effects(self) -> ChangeEffects:
-        """Return what changing each row does."""
-        return self.effects_on(np.arange(len(self.rows)), None)
-
-    def effects_on(self, index: NDArray[np.intp], people: Floats | None) -> ChangeEffects:
-        """Return what changing each of the rows `index` (m,) does.
-
-        `people` (m,) is how many people each row stands for; None where that is one.
-        """
-        label, cells = self.rows.label, self.cells.take(index)
-        weight = self.rows.weight[index] * (1.0 if people is None else people)
-        if self.rows.people is not None:
-            people = self.rows.people[index]
-        effects = change_effects(
-            cells,
-            self.rows.base.decisions[index],
-            weight,
-            may_change=self.may_change[index],
-            people=people,
-            label=None if label is None else label[index],
-            counted=self.counted[index],
-            accuracy_weight=self.accuracy_weight,
-            expected_gain=self.expected_gain[index] if self.accuracy_weight else None,
-            with_caps=self.caps.any(),
-        )
-        if isinstance(cells, ProbableCells):
-            membership = cells.membership(self.compared.n_cells_of_stratum)
-            effects = effects.with_true_probabilities(membership, weight, self._stratum(index))
-        return effects
-
-    def _stratum(self, index: NDArray[np.intp]) -> NDArray[np.intp] | None:
-        """Return the combination of strata of the rows `index` (m,); None where there is one."""
-        return self.compared.table.stratum[index] if self.compared.n_strata > 1 else None
-
-    def search_effects(self, index: NDArray[np.intp], people: Floats | None) -> ChangeEffects:
-        """Return what changing each of the rows `index` (m,) does in a search.
-
-        With soft cells, a change moves every rate by its expectation.
-        """
-        effects = self.effects if people is None else self.effects_on(index, people)
-        if self.soft_cells is None:
-            return effects
-        weight = self.rows.weight[index] * (1.0 if people is None else people)
-        return effects.soften(self.soft_cells.of(index), weight, self._stratum(index))
-
-    @cached_property
-    def counted(self) -> Mask:
-        """Return the rows whose labels may choose an update, (n,): all but those of hidden groups.
-
-        Otherwise, an update and its figures could reveal the labels of a few people.
-        """
-        return rows_in_totals(self.rows)
-
-    @cached_property
-    def expected_gain(self) -> Floats:
-        """Return the accuracy that the change of each row is expected to gain, (n,), in [−1, 1].
-
-        A person's own label is mostly chance, and new people have other labels. So the expectation
-        follows from the score: P(label | score) is fitted to the labels of all rows.
-        """
-        rows = self.rows
-        assert rows.label is not None
-        scores = rows.base.for_positive.scores
-        fitted = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-        fitted.fit(scores, rows.label.astype(np.float64), rows.weight * self.counted)
-        probability = fitted.predict(scores)
-        return np.asarray(np.where(rows.base.decisions, 1 - 2 * probability, 2 * probability - 1))
-
-    def inequalities(self, target: float, effects: ChangeEffects) -> SumInequalities:
-        """Return the target and the caps as inequalities on the sums of `effects`."""
-        return fairness_inequalities(self.compared.required(target), effects, self.caps)
-
-    def is_within_caps(self, changed: Mask) -> bool:
-        """Return whether changing the rows `changed` (n,) keeps all caps."""
-        inequalities = self.inequalities(1.0, self.effects)  # only the caps are read: any target
-        violations = inequalities.matrix @ self.effects.sums(changed) - inequalities.bound
-        return bool((violations[inequalities.n_soft :] <= ROUNDING).all())
-
-    @cached_property
-    def is_distance(self) -> Mask:
-        """Return which terms are the distance of the score from the threshold, (n_terms,)."""
-        return np.array([name == DISTANCE_COLUMN for name in self.encoding.term_columns])
+    def fold(self) -> NDArray[np.int8]:
+        """Return the fold of each row, (n,), by the content of the row: see `row_hashes`."""
+        return self.rows.folds(N_FOLDS)
 
     @cached_property
     def moments(self) -> tuple[Floats, Floats]:
@@ -448,14 +304,8 @@ def _general_limit(
     return KnownLimit(after - positives, best.lower_bound, best.is_exact)
 
 
-def check_monotone(
-    monotone: Mapping[str, int],
-    encoding: Encoding,
-    names: Sequence[str],
-    *,
-    bins_allowed: bool = False,
-) -> None:
-    """Refuse `monotone` for columns that X does not have or, by default, that are in bins."""
+def check_monotone(monotone: Mapping[str, int], names: Sequence[str]) -> None:
+    """Refuse `monotone` for columns that X does not have, and for other values than 1, 0, −1."""
     for name, sign in monotone.items():
         if name not in names:
             raise InputError(
@@ -465,16 +315,7 @@ def check_monotone(
             )
         if not is_label_in(sign, (-1, 0, 1)) or isinstance(sign, bool | np.bool_):
             raise InputError(
-                f"monotone={{{name!r}: {shown(sign)}}}: pass 1 where r may only rise with the "
-                "column, -1 where it may only fall, 0 where it is free.",
-                parameter="monotone",
-            )
-        if bins_allowed:
-            continue
-        if sign and any(isinstance(c, BinTerms) and c.name == name for c in encoding.columns):
-            raise InputError(
-                f"monotone names {name!r}, which numeric='bins' cuts into bins. Use "
-                "numeric='unit', where one sign covers the whole column, or leave the column out "
-                "of monotone.",
+                f"monotone={{{name!r}: {shown(sign)}}}: pass 1 where a larger value may only help, "
+                "-1 where it must not help, 0 where it is free.",
                 parameter="monotone",
             )

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._solvers.search.annealing import RESTART_FACTOR
-from commod._solvers.search.rates import Caps
+from commod._evidence.task import Caps
 from commod._text import MAX_CHANGED, capitalised, most_change_text, n_of, verb
 from commod.updates._compared import all_kept
 from commod.updates._constraint_values import standing_texts, strata_texts
 from commod.updates._edit_text import edit_texts, why_missed
 from commod.updates._expectation_text import expectation_texts, round_up
-from commod.updates._fitted_update import FittedUpdate
+from commod.updates._found_update import FittedUpdate
 from commod.updates._held_out import MAX_ALIKE, PromiseTest
 from commod.updates._problem import FitProblem
-from commod.updates._search import SearchOutcome
 from commod.updates._unknown_groups import (
     KNOWING_METHOD,
     is_exact_limit,
@@ -46,22 +44,20 @@ def sentences(
 def _sentences(
     update: Any, problem: FitProblem, fitted: FittedUpdate, test: PromiseTest | None
 ) -> Iterator[str]:
-    outcome, expectation = fitted.outcome, fitted.expectation
-    metric, n_fit_rows = update.compared_text().metric, problem.rows.n_people
+    expectation = fitted.expectation
+    metric = update.compared_text().metric
     goal = f"{metric} {problem.constraint.sign} {update.target_:g}"
     is_missed = not problem.constraint.is_met(update.fairness_, update.target_)
     covered, left_out, _ = (text.named for text in update._group_texts)
-    if too_many := most_change_text(update.change_rate_):
-        yield too_many
+    yield from degenerate_texts(update)
     if test is not None:
-        n_fit_rows = test.n_fit_rows
         yield promise_text(goal, update.confidence, test, covered)
     elif update.edits_:
         yield from edit_texts(update, goal, is_missed=is_missed, groups=covered)
-    elif outcome.stopped_by is not None:
-        yield from budget_texts(metric, outcome.stopped_by, problem.caps, covered)
-    elif is_missed or expectation is None or np.isnan(expectation.figures.fairness):
-        yield target_text(goal, not is_missed, covered, update.change_rate_)
+    elif update._is_budget:
+        yield budget_text(metric, problem.caps, covered)
+    elif is_missed or expectation is None or not expectation.is_known:
+        yield target_text(goal, not is_missed, covered)
     if expectation is not None:
         yield from expectation_texts(update, problem, goal, expectation, covered)
     rows_word = "fit rows" if test is None else "held-out rows"
@@ -74,12 +70,20 @@ def _sentences(
     yield from filter(None, (fitted.optimism,))
     yield from outscoring_sentences(update.outscoring_)
     if test is None and update.change_rate_:
-        yield from whom_texts(update, problem)
-    if outcome.n_search_rows < n_fit_rows:
-        yield sample_text(outcome, n_fit_rows)
-    yield from update._frame_texts
+        yield from whom_texts(update)
     yield from update._few_people_texts
     yield from limit_texts(update, problem, goal, is_test=test is not None)
+
+
+def degenerate_texts(update: Any) -> Iterator[str]:
+    """Yield that an update is not a correction: it changes most decisions, or makes them alike."""
+    if too_many := most_change_text(update.change_rate_):
+        yield too_many
+    elif update._is_degenerate:
+        yield (
+            f"This is not a success: after the update, at least {MAX_ALIKE:.0%} of the decisions "
+            "are the same, which is fair to everybody and useful to nobody."
+        )
 
 
 def limit_texts(update: Any, problem: FitProblem, goal: str, *, is_test: bool) -> Iterator[str]:
@@ -90,11 +94,7 @@ def limit_texts(update: Any, problem: FitProblem, goal: str, *, is_test: bool) -
     same = same_fairness(update, problem)
     if update.limit_ >= 0 and update.change_rate_:
         is_exact = is_exact_limit(same, update.fairness_)
-        fewest = update.fewest_change_rate_
-        if problem.rows.probabilities is None:  # the limit counts changes of known people only
-            fewest *= update.n_known_ / problem.rows.n_people
-        knowing = knowing_method(problem)
-        yield limit_text(update.limit_, fewest, is_exact=is_exact, knowing=knowing)
+        yield limit_text(update.limit_, is_exact=is_exact, knowing=knowing_method(problem))
         yield from known_limit_texts(update)
     is_missed = not problem.constraint.is_met(update.fairness_, update.target_)
     if problem.standing:
@@ -124,35 +124,21 @@ def _standing_values(update: Any, problem: FitProblem) -> list[float]:
     return [update.values_[one.constraint.name] for one in problem.standing]
 
 
-def target_text(goal: str, reached: bool, groups: str = "", change_rate: float = 0.0) -> str:
+def target_text(goal: str, reached: bool, groups: str = "") -> str:
     """Return whether a goal such as "P-rule of label 1 ≥ 0.8" is reached on the fit rows.
 
-    `groups` names the groups that are compared, where others are left out. An update that changes
-    more than half of all decisions is not said to have reached its goal.
+    `groups` names the groups that are compared, where others are left out.
     """
     rows = f"on the fit rows {groups}".rstrip()
-    if reached and most_change_text(change_rate):
-        return f"The changed decisions have {goal} {rows}, but this is no success."
     if reached:
         return f"{goal} is reached {rows}."
     return f"{goal} was not reached {rows}; the update that comes closest was kept."
 
 
-def budget_texts(metric: str, stopped_by: str, caps: Caps, groups: str) -> Iterator[str]:
-    """Yield what a search within a budget found, and what stopped it."""
+def budget_text(metric: str, caps: Caps, groups: str) -> str:
+    """Return what was sought within a budget of changes."""
     best = f"the best {metric} found {groups}".rstrip()
-    yield f"This is {best} with at most {caps.changes:.1%} of the decisions changed."
-    if stopped_by == "parity":
-        yield (
-            "Parity ended the search, not the budget: the rates of the groups are equal up to "
-            "about one decision of the smallest group."
-        )
-    elif stopped_by == "budget":
-        yield f"The budget ended the search: more changes would improve the {metric}."
-    else:
-        others = _set_caps(replace(caps, changes=None))
-        reason = others or "no fairer update of these columns was found"
-        yield f"Neither the budget nor parity ended the search: {reason}."
+    return f"This is {best} with at most {caps.changes:.1%} of the decisions changed."
 
 
 def promise_text(goal: str, confidence: float, test: PromiseTest, groups: str) -> str:
@@ -195,66 +181,23 @@ def _failure_text(test: PromiseTest) -> str:
     return f"{bound}; about {round_up(test.n_rows_needed):,} rows would be needed"
 
 
-def sample_text(outcome: SearchOutcome, n_fit_rows: int) -> str:
-    """Return how large the search sample was, and whether all rows agree with it."""
-    text = (
-        f"The search ran on a sample of {outcome.n_search_rows:,} of the {n_fit_rows:,} rows that "
-        "the update was fitted on, drawn by group and decision; the offset was determined on all "
-        "of them."
-    )
-    if not outcome.verified:
-        return text
-    agreement = "the share of changed decisions agrees with the sample within sampling error."
-    return f"{text} On all of them, {agreement}"
-
-
-def points_text(price: float, n_lines: int) -> str:
-    """Return how many changes whole-number points need beside free points."""
-    return (
-        f"The scorecard has {n_of(n_lines, 'line')} of whole-number points. On the fit rows, they "
-        f"need {price:.2f} times the changes of free points with at most as many lines."
-    )
-
-
-def whom_texts(update: Any, problem: FitProblem) -> Iterator[str]:
-    """Yield the price of whole-number points, the direction kept, and what borderline was spent on.
-
-    Nothing is said where the update is the one with the fewest changes in the direction asked for,
-    or shows the same percentage.
-    """
-    if not np.isnan(update.points_price_):
-        yield points_text(update.points_price_, update.scorecard_.n_terms_used)
+def whom_texts(update: Any) -> Iterator[str]:
+    """Yield the direction that was kept, and what the extra changes were spent on."""
     if update.direction_ != update.direction:
         kept = "gains" if update.direction_ == "gains_only" else "losses"
-        yield f"Of the directions that were searched, {kept} only was kept."
-    changed, fewest = update.change_rate_, update.fewest_change_rate_
-    if not changed > fewest or f"{changed:.1%}" == f"{fewest:.1%}":
-        return
-    text = f"The fewest changes found are {fewest:.1%} of the decisions"
-    if update._frame_texts and update.n_search_rows_ < update.n_rows_:
-        text += " of the search sample"
-    if update.reads_score_:
-        whom = "near the threshold" if problem.cost_is_distance else "whose change costs less"
-        text += f"; the others were allowed for people {whom} and for a short scorecard"
-    yield f"{text}."
+        yield f"Of the directions that were counted, {kept} only was kept."
+    if update.nearness_ > 0.05:
+        yield "Of two people with the same points, the one nearer to the threshold changes first."
 
 
-def limit_text(
-    limit: float, fewest: float = 0.0, *, is_exact: bool = True, knowing: str = KNOWING_METHOD
-) -> str:
-    """Return the smallest share of changes for the same fairness, and how far off the search is.
+def limit_text(limit: float, *, is_exact: bool = True, knowing: str = KNOWING_METHOD) -> str:
+    """Return the smallest share of changes for the same fairness.
 
-    `fewest` is the smallest share of changes that the search found; NaN where it is not known. A
-    limit that is not exact is a proven lower bound. `knowing` says for whom it holds.
+    A limit that is not exact is a proven lower bound. `knowing` says for whom it holds.
     """
     text = f"The same fairness needs at least {limit:.1%} changed, {knowing}."
     if not is_exact:
         text += " This is a proven lower bound: the exact number was not found in time."
-    if limit and fewest > RESTART_FACTOR * limit:
-        text += (
-            f" The search found no update with fewer than {fewest / limit:.1f} times as many "
-            "changes, although it began again from other directions."
-        )
     return text
 
 

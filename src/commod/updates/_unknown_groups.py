@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from commod._data.disclosure import FEWEST_DESCRIBED
-from commod._solvers.search.rates import Cells
+from commod._solvers.cells import Cells
 from commod._statistics.unknown_groups import (
     UNDEFINED,
     UnknownInterval,
@@ -24,6 +24,7 @@ from commod._statistics.unknown_groups import (
     worst_interval,
 )
 from commod._text import n_of
+from commod.updates._evidence_task import evidence_task
 from commod.updates._fit_rows import FitRows
 from commod.updates._left_out import rows_in_totals
 from commod.updates._probable_cells import ProbableCells
@@ -102,20 +103,16 @@ def proven_limit(problem: FitProblem, target: float, *, raise_only: bool | None 
         problem = problem.with_direction(raise_only, not raise_only)
     if len(problem.rows) > MAX_LIMIT_ROWS:
         return float("nan")
-    effects = problem.effects
-    asked = problem.inequalities(target, effects)
-    n_soft, acting = asked.n_soft, np.flatnonzero(problem.may_change)
-    n_cells = effects.n_cells
-    matrix = asked.matrix[:n_soft, :n_cells]
-    split = asked.split[:n_soft].reshape(n_soft, -1)
-    bound = asked.bound[:n_soft] - matrix @ effects.base_sums[:n_cells]
-    steps = matrix @ effects.rate_steps(acting)
-    n_shared = split.shape[1]
+    task = evidence_task(problem, target, is_new=False)
+    required = task.inequalities(task.base_rates)
+    acting = np.flatnonzero(problem.may_change)
+    slopes = np.column_stack([required.slopes[:, : task.n_cells], np.zeros(len(required.slopes))])
+    raised = np.einsum("jnq,nq->jn", slopes[:, task.cell[acting]], task.step[acting])
     solved = linprog(
-        np.concatenate([np.ones(len(acting)), np.zeros(n_shared)]),
-        A_ub=np.hstack([steps, -split]),
-        b_ub=bound,
-        bounds=[(0, 1)] * len(acting) + [(None, None)] * n_shared,
+        np.ones(len(acting)),
+        A_ub=-raised * task.side[acting],
+        b_ub=slopes[:, :-1] @ task.base_rates + required.constant,
+        bounds=(0, 1),
         method="highs",
     )
     if solved.status == 2:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,12 +14,10 @@ from commod._data.base_model import BaseScores
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding
 from commod._record import Request
-from commod._solvers.concepts import Concepts
-from commod._text import most_change_text
 from commod.exceptions import TargetWarning
 from commod.scorecard import new_decisions
 from commod.updates import _status as status
-from commod.updates._base_optimism import stated_optimism
+from commod.updates._candidates import candidates_of
 from commod.updates._compared import all_kept
 from commod.updates._controlled_parameters import (
     check_controlled_parameters,
@@ -28,33 +25,21 @@ from commod.updates._controlled_parameters import (
     check_no_weighted_promise,
     controlled_request,
     given_groups,
-    read_change_cost,
-    refuse_whole_points,
 )
-from commod.updates._controlled_problem import (
-    fit_problem,
-    metric_interval,
-    reads_distance,
-    whom_costs,
-)
+from commod.updates._controlled_problem import fit_problem, metric_interval, smallest_share
 from commod.updates._editable import EditableScorecard
-from commod.updates._expectation import Expectation
 from commod.updates._expectation_text import smallest_cell_text, store_expectation
 from commod.updates._fit_frame import FitsFrames
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
-from commod.updates._fitted_update import FittedUpdate, fit_update
-from commod.updates._frames.lines import CountedProblem
-from commod.updates._held_out import PromiseTest, take_fit_rows
+from commod.updates._found_update import FittedUpdate, fit_update
+from commod.updates._held_out import PromiseTest, is_degenerate, take_fit_rows
 from commod.updates._interface import AllowedChanges, Grid, RawRows, Sweep, read_grid, read_numbers
 from commod.updates._left_out import covered_text
 from commod.updates._problem import FitProblem
 from commod.updates._promise import fit_promise
-from commod.updates._scaled_concepts import concepts_of, whole_scorecard
-from commod.updates._search import SearchOutcome, changed_rows, price_of_target
-from commod.updates._search_candidate import candidates_of
 from commod.updates._stated import set_target
 from commod.updates._steps import tell
-from commod.updates._stored_search import store_search
+from commod.updates._stored_update import store_found
 from commod.updates._unknown_groups import store_unknown
 from commod.updates.ratio import RatioUpdate
 
@@ -62,10 +47,14 @@ from commod.updates.ratio import RatioUpdate
 class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
     """The update with the fewest changes that reaches a stated target.
 
-    It learns a scorecard r(x) on the raw columns. Decisions change exactly where r(x) < 0, the
-    target is expected to hold on new people, and as few decisions as possible change. Where no such
-    update is found, the closest one is kept and `status_` says why, with numbers. Only `fit` sees
-    the sensitive features. Needs NumPy and SciPy, not JAX.
+    It learns a scorecard v(x) on the raw columns: evidence about the groups that the constraint
+    compares. A person with the unfavourable decision gains where v is above the cut, and a person
+    with the favourable one loses where v is below minus the cut. The ratio is
+    r(x) = cost(x) − side(x)·v(x)/cut, so decisions change exactly where r(x) < 0. The target is
+    expected to hold on new people, and as few decisions as possible change. Where no such update is
+    found, the closest one is kept and `status_` says why, with numbers. Only `fit` sees the
+    sensitive features. The same rows give the same update in every order and on every machine.
+    Needs NumPy and SciPy, not JAX.
 
     Parameters
     ----------
@@ -89,61 +78,43 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
     fit_rows_are_new : bool, default=None
         Whether the fit rows are new to the base model. None: judged from its accuracy on them.
     max_changes : float, default=None
-        Hard limit on the share of decisions that change on the fit rows, in [0, 1].
+        Hard limit on the share of decisions that change, in [0, 1]. It holds on the fit rows and on
+        the rows that each part of the points has not seen, as do the two limits below.
     max_accuracy_loss : float, default=None
-        Hard limit on the loss of accuracy on the fit rows, in [0, 1]. Needs y.
+        Hard limit on the loss of accuracy, in [0, 1]. Needs y.
     max_volume_change : float, default=None
         Hard limit on the change, up or down, of the overall rate of `pos_label`, in [0, 1].
     direction : str, default="any"
         "gains_only": nobody loses the favourable outcome; r is held at 1 where the base decision
         is favourable already. "losses_only": the reverse. "any": r acts everywhere.
-    borderline : float, default=0.1
-        Extra changes on the fit rows, as a share of the fewest found, that may be spent on changing
-        people nearer to the threshold. 0: the fewest changes. 1: up to twice as many. Gains only
-        is kept where it needs no more than these extra changes.
+    borderline : float, default=0.25
+        Extra changes, as a share of the fewest, that may be spent on changing people nearer to the
+        threshold. 0: the fewest changes. With y, the most accurate of the allowed updates is taken.
+        Gains only is kept where it needs no more than these extra changes.
     max_margin : float, default=None
         Only borderline decisions may change: r is held at 1 where ``|score − threshold|`` is
         larger, on any row. In the unit of the score. None: no such gate.
-    reads_score : bool, default=True
-        Let r read the distance ``|score − threshold|`` where the request needs it. False: r reads
-        columns of X only.
     score_edit : str, default="changed_only"
         "changed_only": the base score stays, bit for bit, wherever the decision stays. A changed
         score goes just beyond the threshold. "all": the continuous edit of the paper,
         sigmoid(r·z + logit(threshold)), which moves every score.
-    n_concepts : int, default=2
-        Number of concepts that the scorecard is split into, by whole raw columns. The decisions do
-        not depend on it.
-    sparsity : float, default=0.14
-        Extra changes on the fit rows, as a share of the fewest found, that are allowed for a
-        shorter scorecard and for shrinkage. 0: the fewest changes, with every column and term.
-    numeric : str, default="auto"
-        "unit": a numeric column has points per unit. "bins": it has points per bin, as in credit
-        scorecards. "auto": per unit for demographic parity and with `monotone`. For constraints on
-        errors or within a column, rows that were left out choose; with `target_on="fit_rows"`, per
-        bin.
+    numeric : str, default="unit"
+        "unit": a numeric column has points per unit, counted from its centre. "bins": it has points
+        per bin, as in credit scorecards.
     points : str, default="free"
         "integers": points are whole numbers from −10 to 10 and numbers are in bins, so that people
-        can add them up. Not with `confidence`, `score_edit="all"`, `change_cost`. "free": any.
-    max_lines : int, default=None
-        The most lines of the scorecard; bins in a row with equal points are one line. None: 20 with
-        "integers", no limit with "free".
+        can add them up. Not with `confidence` and `score_edit="all"`. "free": three digits.
+    max_lines : int, default=12
+        The most lines of the scorecard. Categories of a column with equal points are one line, and
+        so are bins in a row. None: all lines.
     monotone : mapping of str to int, default=None
-        1: r may only rise with the column (a category may only have points ≥ 0). -1: only fall.
+        1: a larger value may only help, that is, raise v (a category may only have points ≥ 0).
+        -1: it must not help. Version 0.2 had the opposite signs, because they were those of r.
     locked_features : collection of str, default=()
-        Columns that r must not read; the base model still gets them.
-    accuracy_weight : float, default=0.0
-        Weight of an error beside a change in the search, in [0, 1]. At 0.5 a change that
-        introduces an error costs three times a change that fixes one. Needs y.
+        Columns that the scorecard must not read; the base model still gets them.
     confidence : float, default=None
         Promise the target for new people, with this confidence. Updates are fitted on one half of
         the rows. The other half, which must also be new to the base model, tests their promises.
-    sample : str, default="auto"
-        "auto": on large tables the search runs on a stratified sample, large enough that about
-        1,000 of its rows have to change; uneven weights need more rows. The result is verified on
-        all rows. Where it changes a larger share of them than sampling error explains, the sample
-        grows. The updates of a frontier, and those of `confidence`, share one sample. "all": the
-        search runs on all rows. The offset and every figure are always counted on all rows.
     min_category_size : int, default=20
         People that a category, a bin or "missing" needs to have points of its own. Rarer categories
         count as unseen. Fit rows with a positive weight count as people; with `confidence`, only
@@ -162,38 +133,29 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         The label whose rates count. If None, `favorable_label`, or else `classes_[1]`.
     favorable_label : label, default=None
         The label that is good for the person; `pos_label` if None.
-    progress : bool, default=None
-        Show a progress bar; None shows it on a terminal only.
-    random_state : int, RandomState or None, default=None
-        Seeds the held-out split (`confidence`) and the search sample, which `sample="all"` also
-        begins with. If None, every fit splits anew, and the search sample is always the same.
 
     Attributes
     ----------
     scorecard_ : Scorecard
-        r and its concepts as points on the raw columns.
+        The evidence v and its concepts as points on the raw columns, and the rule that decides.
     reached_ : bool
         Whether the target is expected on new people; on the rows that `status_` names where
-        `target_on` is "fit_rows" or `confidence` is used. Always True for a budget
-        (`max_changes` without `target`). An update that changes more than half of all decisions may
-        reach its target; `status_` and a TargetWarning then say first that it is no success.
+        `target_on` is "fit_rows" or `confidence` is used. True for a budget (`max_changes` without
+        `target`). Never True for an update that changes more than half of all decisions, or makes
+        99 % of them alike: `status_` and a TargetWarning say so first.
     promised_ : bool or None
         Whether the target is promised for new people; None without `confidence`.
     fairness_, base_fairness_, accuracy_, base_accuracy_, change_rate_ : float
         Figures of the update and of the base model: on the fit rows, with `confidence` on the
         held-out rows.
     expected_fairness_, expected_change_rate_, expected_accuracy_ : float
-        What is expected on a new sample of as many people, from rows that were left out of the
-        search. NaN with "fit_rows" and with `confidence`.
+        What is expected of this update on a new sample of as many people: counted on values of
+        rows that their points have not seen. NaN with "fit_rows" and with `confidence`.
+    expected_interval_ : tuple of float
+        In which a new sample of as many people has its fairness, 95 times out of 100.
     values_, base_values_, expected_values_ : dict
         The metric of each stated constraint by its name: of the update and of the base model, on
         the same rows as `fairness_`, and what is expected on new people.
-    expected_spread_ : dict
-        Standard deviation of "fairness", "change_rate" and "accuracy" over these rows' five parts.
-    internal_target_ : float
-        The target that was used on the fit rows: mostly stricter than `target_`, or equal to it.
-    cells_ : str
-        "soft" where the search used probabilities of groups and labels, "true" otherwise.
     fairness_interval_ : tuple of float
         Two-sided interval of the fairness for people like these rows, at `confidence` (0.95 if
         None). It is too optimistic on rows that the update was fitted on. NaN with sample weights.
@@ -205,24 +167,11 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
     groups_left_out_ : tuple of LeftOutGroup
         The groups with fewer than `min_group_size` rows: `name`, `n`, `rate_before` and
         `rate_after`, on all rows that `fit` got. A saved update keeps `n` alone.
-    n_search_rows_ : int
-        Size of the search sample; the number of fit rows where the search ran on all of them.
     direction_ : str
         The direction of changes that was kept: "any", "gains_only" or "losses_only". It may be
-        narrower than `direction`, because a search in both directions tries each one alone, too.
-    reads_score_ : bool
-        Whether r reads the distance of the score from the threshold.
-    fewest_change_rate_ : float
-        The smallest share of changes that the search found on the fit rows for the fairness that
-        the update reaches there. NaN with `confidence` and on a frontier.
-    points_price_ : float
-        With `points="integers"`: changes on the fit rows over those of an update with free points
-        and as many lines. NaN otherwise.
-    cost_, cost_limit_ : float
-        Cost of all changes, over the number of rows: the distance of the score from the threshold,
-        or `change_cost`. `cost_limit_` is the smallest that reaches the same fairness, for a method
-        that knows the sensitive features. NaN where `borderline` is 0, with sample weights, and for
-        equalized odds on more than 20,000 rows (see `commod.bounds.minimal_cost`).
+        narrower than `direction`.
+    nearness_ : float
+        How much a change costs more, the farther the score is from the threshold: t in [0, 1].
     limit_ : float
         The smallest share of changes that reaches the same fairness in the same direction, for a
         method that knows the sensitive features. NaN with sample weights. Where groups are unknown,
@@ -238,16 +187,8 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         and the highest value over all assignments of people to groups. "is_exact": whether both
         values can occur; otherwise they are proven bounds. "calibrated": the interval that holds
         95 % of draws, if each person's group is drawn with the stated probabilities.
-    multiplier_ : float
-        Extra cost of a stricter target, per unit of the target: the slope at the fairness that is
-        reached, with the same points and another offset. The cost is the share of changes where
-        `accuracy_weight` is 0. NaN where nothing changes.
-    path_ : list of dict
-        The steps of the search: name, cost on the search sample (the share of changes where
-        `accuracy_weight` is 0), number of terms. With `confidence`: the updates that were fitted,
-        in the order of their tests.
     history_ : dict of str to list
-        The steps of the search as columns. With `confidence`: those of the update that was kept.
+        The steps of the fit as columns: "step", "change_rate" and "n_terms".
     concept_weights_, concept_contributions_, intercept_, term_names_
         As in `COMMOD`.
     edits_ : tuple of EditRecord
@@ -260,9 +201,9 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
 
     Notes
     -----
-    A search begins with a logistic regression of the people worth changing. It then minimises soft
-    changes by an augmented Lagrangian whose temperature is lowered. Offsets are exact. r is scaled
-    to minimise mean((r − 1)²), which changes no decision.
+    Points come from a ridge regression of the groups on the terms, in closed form. A small convex
+    problem prices the inequalities of several groups or constraints. One exact count, on values of
+    rows that their points have not seen, gives the cut. See docs/controlled.md.
 
     Examples
     --------
@@ -278,7 +219,6 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
     """
 
     promised_: bool | None
-    reads_score_: bool = False
     _few_people_texts: tuple[str, ...]
 
     def __init__(
@@ -293,28 +233,21 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         max_accuracy_loss: float | None = None,
         max_volume_change: float | None = None,
         direction: str = "any",
-        borderline: float = 0.1,
+        borderline: float = 0.25,
         max_margin: float | None = None,
-        reads_score: bool = True,
         score_edit: str = "changed_only",
-        n_concepts: int = 2,
-        sparsity: float = 0.14,
-        numeric: str = "auto",
+        numeric: str = "unit",
         points: str = "free",
-        max_lines: int | None = None,
+        max_lines: int | None = 12,
         monotone: Mapping[str, int] | None = None,
         locked_features: Collection[str] = (),
-        accuracy_weight: float = 0.0,
         confidence: float | None = None,
-        sample: str = "auto",
         min_category_size: int = MIN_CATEGORY_SIZE,
         min_group_size: int = 30,
         unknown_groups: str = "error",
         threshold: float = 0.5,
         pos_label: Any = None,
         favorable_label: Any = None,
-        progress: bool | None = None,
-        random_state: Any = None,
     ) -> None:
         self.estimator = estimator
         self.constraints = constraints
@@ -327,26 +260,19 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         self.direction = direction
         self.borderline = borderline
         self.max_margin = max_margin
-        self.reads_score = reads_score
         self.score_edit = score_edit
-        self.n_concepts = n_concepts
-        self.sparsity = sparsity
         self.numeric = numeric
         self.points = points
         self.max_lines = max_lines
         self.monotone = monotone
         self.locked_features = locked_features
-        self.accuracy_weight = accuracy_weight
         self.confidence = confidence
-        self.sample = sample
         self.min_category_size = min_category_size
         self.min_group_size = min_group_size
         self.unknown_groups = unknown_groups
         self.threshold = threshold
         self.pos_label = pos_label
         self.favorable_label = favorable_label
-        self.progress = progress
-        self.random_state = random_state
 
     def fit(
         self,
@@ -356,7 +282,6 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         sensitive_features: Any = None,
         sensitive_probabilities: Any = None,
         sample_weight: Any = None,
-        change_cost: Any = None,
     ) -> Self:
         """Fit the update, preferably on rows that are new to the base model.
 
@@ -375,10 +300,6 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         sample_weight : array-like of shape (n,), default=None
             Weight of each row in fairness and accuracy. Changes count people, whatever their
             weight. Not allowed with `confidence`: its promise counts every person once.
-        change_cost : array-like of shape (n,), default=None
-            What it costs to change the decision of each row, such as profit or expected loss;
-            finite and non-negative. The extra changes of `borderline` then go to people whose
-            change costs less, so `borderline` must not be 0. None: the distance of the score.
 
         Returns
         -------
@@ -386,13 +307,12 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         """
         with self._as_it_was_on_error():
             groups = given_groups(self, X, sensitive_features, sensitive_probabilities)
-            problem = self._prepare(X, y, groups, sample_weight, change_cost)
+            problem = self._prepare(X, y, groups, sample_weight)
             if self.confidence is not None:
                 fit_promise(self, problem)
             else:
-                self._store_fit(fit_update(self, problem))
-        is_met = self.reached_ and self.promised_ is not False
-        if not is_met or most_change_text(self.change_rate_):
+                self._fit_problem(problem)
+        if not self.reached_ or self.promised_ is False:
             warnings.warn(self.status_, TargetWarning, stacklevel=2)
         return self
 
@@ -402,19 +322,16 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         y: Any,
         sensitive_features: Any,
         sample_weight: Any,
-        change_cost: Any = None,
         encoding: Encoding | None = None,
     ) -> FitProblem:
         """Check all input and return the problem of the fit; `encoding` None: learn the terms."""
         self._record_params()
         self._check_parameters()
         self.direction_ = str(self.direction)
-        self.reads_score_ = False
         check_no_weighted_promise(self, sample_weight)
         rows = self._read_fit_rows(X, y, sensitive_features, sample_weight)
         check_labels_given(self, rows.label is not None)
         self._check_locked(rows.columns)
-        rows = replace(rows, change_cost=read_change_cost(self, X, change_cost, len(rows)))
         warn_about_group_columns(rows, self.locked_features)
         if not rows.weight.all():  # a row without weight counts as absent
             rows = take_fit_rows(rows, np.flatnonzero(rows.weight))
@@ -464,35 +381,34 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
 
     # -- storing a fit ---------------------------------------------------------------------
 
-    def _store_fit(self, fitted: FittedUpdate) -> None:
-        """Store an update and its figures on the rows of the problem."""
-        problem, outcome = fitted.problem, fitted.outcome
+    def _fit_problem(self, problem: FitProblem) -> None:
+        """Find the update of a problem, and store it with its figures."""
+        fitted = fit_update(self, problem)
         self.promised_ = None
+        self._store_update(fitted)
+        self._store_figures(fitted.problem, fitted)
+
+    def _store_update(self, fitted: FittedUpdate) -> None:
+        """Store an update as a scorecard, in the direction that it keeps."""
+        problem, found = fitted.problem, fitted.found
         self.direction_ = problem.direction
-        self._store_update(problem, outcome)
-        self.multiplier_ = price_of_target(problem, outcome)
-        self._store_figures(problem, fitted)
+        store_found(self, problem, found)
+        self._describe_update(problem)
+        change_rate = found.stop.n_changed / problem.rows.n_people
+        self.history_ = {
+            "step": ["fewest changes", "nearness"],
+            "change_rate": [found.fewest / problem.rows.n_people, change_rate],
+            "n_terms": [self.scorecard_.n_terms_used] * 2,
+        }
 
-    def _store_no_change(self, problem: FitProblem) -> None:
-        """Store r = 1, so that rows can be read before a search."""
-        weights = np.zeros((self.n_concepts, problem.terms.n_terms))
-        concepts = Concepts(weights, np.zeros(self.n_concepts), 1.0)
-        self._store_scorecard(problem.encoding, concepts, problem.moments[0], problem.scale)
-
-    def _store_update(self, problem: FitProblem, outcome: SearchOutcome) -> None:
-        """Store an update as a scorecard; its scale minimises mean((r − 1)²)."""
-        self._store_no_change(problem)
-        if changed_rows(problem, outcome).any():
-            concepts = concepts_of(problem, outcome, self.n_concepts)
-            self._store_scorecard(problem.encoding, concepts, problem.moments[0], problem.scale)
-            if outcome.is_whole:
-                self.scorecard_ = whole_scorecard(problem, outcome, concepts)
-        store_search(self, problem, outcome)
+    def _describe_update(self, problem: FitProblem) -> None:
+        """Store what follows from the scorecard: its nearness, and terms that few people share."""
+        self.nearness_ = self.scorecard_.rule.nearness
+        n_people = problem.terms.n_people(problem.rows.weight)
+        self._few_people_texts = status.few_people_sentences(n_people, self.scorecard_.points)
 
     def _decisions_on(self, problem: FitProblem) -> NDArray[np.bool_]:
         """Return the decisions of the stored update on the rows of a problem, shape (n,)."""
-        if isinstance(problem, CountedProblem):
-            return problem.decisions
         return new_decisions(problem.rows.base, self._ratio_on(problem))
 
     def _ratio_on(self, problem: FitProblem) -> NDArray[np.float64]:
@@ -511,7 +427,7 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         `test` is the test of a promise on these rows; None without `confidence`.
         """
         tell("measuring the update")
-        store_expectation(self, fitted)
+        store_expectation(self, fitted.expectation)
         self._store_calibration(fitted.problem.rows, self._ratio_on(fitted.problem))
         decisions = self._decisions_on(problem)
         self._store_outcome(problem.rows, decisions)
@@ -519,16 +435,15 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         is_met = self._constraint.is_met(self.fairness_, self._target)
         is_met = is_met and problem.keeps_standing(decisions)
         if fitted.expectation is not None:
-            expected = fitted.expectation.figures.standing
-            is_met = fitted.expectation.is_reached and all_kept(problem.standing, expected)
-        self.reached_ = self._is_budget or bool(is_met)
+            is_met = fitted.expectation.is_reached
+            is_met = is_met and all_kept(problem.standing, fitted.expectation.values[1:])
+        rows = problem.rows
+        self._is_degenerate = is_degenerate(rows.base.decisions, decisions, rows.people)
+        self.reached_ = bool(self._is_budget or is_met) and not self._is_degenerate
         level = float(self.confidence or 0.95)
         self.fairness_interval_ = metric_interval(problem, decisions, level)
-        costs = whom_costs(status.same_fairness(self, problem), decisions, self.fairness_)
-        self.limit_, self.cost_, self.cost_limit_ = costs
+        self.limit_ = smallest_share(status.same_fairness(self, problem), self.fairness_)
         store_unknown(self, problem, decisions)
-        self.fewest_change_rate_ = float(fitted.outcome.fewest)
-        self.points_price_ = float(fitted.points_price)
         (left_out,), covered = self._group_texts, covered_text(problem.rows)
         if test is not None:
             # Small groups are counted on all rows, because half of them are too few to say much.
@@ -544,9 +459,6 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
     def _effective(self, base: BaseScores, total: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.where(self.allowed_changes().is_open(base), super()._effective(base, total), 1.0)
 
-    def _reads_distance(self) -> bool:
-        return reads_distance(self)
-
     # -- internal interface: see _interface.py -----------------------------------------------------
 
     def asked_changes(self) -> AllowedChanges:
@@ -557,43 +469,14 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
     def sweep(
         self, rows: RawRows, targets: Sequence[float] | None = None, grid: Grid | None = None
     ) -> Sweep:
-        """Return an update for each target and `accuracy_weight`; each is built when asked for."""
-        hint = "Give targets= for the rest of the trade-off."
-        weights = read_grid(grid, "accuracy_weight", "A ControlledDebiaser", hint)
-        weights = [self.accuracy_weight] if weights is None else weights
+        """Return an update for each target; each is built when asked for."""
+        read_grid(grid, "", "A ControlledDebiaser", "Give targets= for the trade-off.")
         targets = read_numbers("targets", targets)
         for target in targets or ():
             set_target(clone(self), target)._check_parameters()
-        refuse_whole_points(self, "A frontier")
-        candidates = []
-        for weight in weights:
-            model = clone(self).set_params(accuracy_weight=weight, confidence=None)
-            problem = model._prepare(*rows, None)
-            for candidate in candidates_of(model, problem, targets):
-                if len(weights) > 1:
-                    candidate.settings["accuracy_weight"] = weight
-                candidates.append(candidate)
-        return Sweep(candidates, model)
-
-    def _fitted_copy(
-        self,
-        problem: FitProblem,
-        outcome: SearchOutcome,
-        target: float | None,
-        expectation: Expectation | None,
-    ) -> Self:
-        """Return a copy with the outcome of a search; None as target: its points, no figures."""
-        fitted = clone(self)
-        if target is not None:
-            is_known = not np.isnan(target)
-            set_target(fitted, target if is_known else self._constraint.near_ideal)
-        fitted._take_reading(self)
-        if target is None:
-            fitted._store_update(problem, outcome)
-        else:
-            seen = stated_optimism(fitted)
-            fitted._store_fit(FittedUpdate(problem, outcome, expectation, seen))
-        return fitted
+        model = clone(self).set_params(confidence=None)
+        problem = model._prepare(*rows, None)
+        return Sweep(candidates_of(model, problem, targets), model)
 
     def request(self) -> Request:
         """Return what the user asked of this update, as a record."""

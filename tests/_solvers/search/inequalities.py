@@ -1,8 +1,8 @@
 """The inequalities of a constraint on the rates of plain cells, as searches get them."""
 
 import numpy as np
-
 from commod._solvers.search.rates import fairness_inequalities
+
 from commod.metrics._comparison import CellRows, comparisons
 from commod.metrics._constraint import get_constraint
 

@@ -1,13 +1,13 @@
 """A small random search problem, and what is known about it by plain counting."""
 
 import numpy as np
+from commod._solvers.search.annealing import SearchTask
+from commod._solvers.search.design import Design, Lookup
+from commod._solvers.search.rates import Caps, Cells, change_effects
 from hypothesis import settings
 from hypothesis import strategies as st
 from inequalities import inequalities_of
 
-from commod._solvers.search.annealing import SearchTask
-from commod._solvers.search.design import Design, Lookup
-from commod._solvers.search.rates import Caps, Cells, change_effects
 from commod.metrics import fairness_value
 
 CONSTRAINTS = (

@@ -2,11 +2,6 @@
 
 import numpy as np
 import pytest
-from inequalities import inequalities_of
-from scipy.optimize import check_grad
-from scipy.special import expit
-from small_problems import CONSTRAINTS, Small, small_design
-
 from commod._solvers.search import annealing
 from commod._solvers.search.annealing import (
     RIDGE,
@@ -19,6 +14,10 @@ from commod._solvers.search.annealing import (
 from commod._solvers.search.design import Design, unit_spread
 from commod._solvers.search.offset import Direction, best_offset
 from commod._solvers.search.rates import Caps, Cells, change_effects
+from inequalities import inequalities_of
+from scipy.optimize import check_grad
+from scipy.special import expit
+from small_problems import CONSTRAINTS, Small, small_design
 
 
 @pytest.mark.parametrize("constraints", CONSTRAINTS)

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from commod._solvers.search.credibility import credibility
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commod._data.disclosure import SMALL_CATEGORY
-from commod._solvers.search.credibility import credibility
 
 
 def rows_of(seed, n_towns, size, effect, *, n_more=0):

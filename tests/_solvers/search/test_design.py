@@ -3,13 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from commod._solvers.search import design as design_module
+from commod._solvers.search.design import Design, row_blocks, unit_spread
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commod._data.columns import read_columns
 from commod._data.encoding import learn_encoding
-from commod._solvers.search import design as design_module
-from commod._solvers.search.design import Design, row_blocks, unit_spread
 
 quick = settings(deadline=None, max_examples=25)
 

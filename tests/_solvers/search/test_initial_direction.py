@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
+from commod._solvers.search.design import unit_spread
+from commod._solvers.search.initial_direction import RIDGE, initial_direction
 from scipy.optimize import minimize
 from scipy.special import expit
 from small_problems import small_design
-
-from commod._solvers.search.design import unit_spread
-from commod._solvers.search.initial_direction import RIDGE, initial_direction
 
 
 def test_the_initial_direction_is_a_ridge_logistic_regression():

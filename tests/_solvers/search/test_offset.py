@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from small_problems import CONSTRAINTS, Small, is_met, quick, seeds
-
 from commod._solvers.search import offset
 from commod._solvers.search.offset import Direction, _binned_offset, best_offset
 from commod._solvers.search.rates import Caps
+from hypothesis import given
+from hypothesis import strategies as st
+from small_problems import CONSTRAINTS, Small, is_met, quick, seeds
 
 
 def cuts_by_hand(small, target, eta):

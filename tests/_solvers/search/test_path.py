@@ -3,14 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
-from inequalities import inequalities_of
-
-from commod._data.columns import read_columns
-from commod._data.encoding import learn_encoding
 from commod._solvers.search.annealing import SearchTask
 from commod._solvers.search.design import Design
 from commod._solvers.search.path import REFERENCE_POSITION, solve, solve_path
 from commod._solvers.search.rates import Caps, Cells, change_effects
+from inequalities import inequalities_of
+
+from commod._data.columns import read_columns
+from commod._data.encoding import learn_encoding
 
 
 def informative_columns(seed=0, n=600, n_categories=60):

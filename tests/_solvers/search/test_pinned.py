@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from small_problems import Small, small_design
-
 from commod._solvers.search.annealing import _SoftObjective
 from commod._solvers.search.pinned import fit_beside
+from small_problems import Small, small_design
 
 
 def test_a_pinned_part_counts_as_a_column_of_weight_one():

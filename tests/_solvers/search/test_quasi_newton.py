@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
+from commod._solvers.search.quasi_newton import descend
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize, rosen, rosen_der
-
-from commod._solvers.search.quasi_newton import descend
 
 
 def bowl(seed, d):

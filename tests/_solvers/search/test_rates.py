@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
+from commod._solvers.search.rates import Caps, Cells, SumInequalities, change_effects, count_cells
 from hypothesis import given
 from hypothesis import strategies as st
 from small_problems import CONSTRAINTS, Small, is_met, quick, seeds
-
-from commod._solvers.search.rates import Caps, Cells, SumInequalities, change_effects, count_cells
 
 
 @quick

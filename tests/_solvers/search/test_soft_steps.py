@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from inequalities import inequalities_of
-
 from commod._solvers.search import offset
 from commod._solvers.search.offset import best_offset
 from commod._solvers.search.rates import Caps, Cells, change_effects
+from hypothesis import given
+from hypothesis import strategies as st
+from inequalities import inequalities_of
 
 
 def problem(seed, with_caps=False, n=60):

@@ -5,10 +5,10 @@ from threading import Barrier
 
 import numpy as np
 import pytest
+from commod._solvers.search.threads import single_blas_thread
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from commod._solvers.search.threads import single_blas_thread
 from commod.datasets import make_biased
 from quick_updates import quick_control
 

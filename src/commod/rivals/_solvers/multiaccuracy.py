@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 
-from commod._solvers.search.design import Design
+from commod._solvers.design import Design
 from commod.rivals._solvers.softmax_regression import mean_products
 
 Floats = NDArray[np.float64]

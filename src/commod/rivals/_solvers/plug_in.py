@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from commod._solvers.search.rates import Cells
+from commod._solvers.cells import Cells
 from commod.exceptions import CommodError
 
 Floats = NDArray[np.float64]

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
 
-from commod._solvers.search.design import Design
+from commod._solvers.design import Design
 
 Floats = NDArray[np.float64]
 

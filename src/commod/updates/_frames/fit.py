@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from commod._data.codes import plain
-from commod._solvers.search.threads import single_blas_thread
+from commod._solvers.threads import single_blas_thread
 from commod.exceptions import InputError, TargetWarning
 from commod.updates._base_optimism import stated_optimism
 from commod.updates._budget import fit_budget, parity_value

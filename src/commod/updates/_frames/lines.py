@@ -24,7 +24,7 @@ from commod._data.group_names import group_names_of
 from commod._data.groups import read_groups
 from commod._data.labels import read_labels
 from commod._data.spark_lookup import SparkLookup, can_be_looked_up, is_spark, with_looked_up
-from commod._solvers.search.rates import Caps
+from commod._solvers.cells import Caps
 from commod._text import n_of
 from commod.exceptions import BaseModelError, InputError
 from commod.metrics._cells import Strata, strata_of

@@ -1,0 +1,152 @@
+"""Count the updates of a frontier: points at a few targets, and one count for each target.
+
+1. Fit the update at its own target, which decides the direction of changes.
+2. Fit points at a few targets in this direction.
+3. For each target, count the cut along the order of the nearest of these points.
+
+The updates between are approximate: their points are those of another target. The update that a
+user selects is fitted for its own target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from commod._evidence.cut import evidence, path_of, stop_on
+from commod._evidence.search import FoundUpdate, costs_at, find_update
+from commod._evidence.task import with_bounds
+from commod._solvers.threads import single_blas_thread
+from commod.scorecard import Scorecard, new_decisions
+from commod.updates._found_update import (
+    Expectation,
+    FittedUpdate,
+    expectation_of,
+    fit_direction,
+    has_enough_people,
+    settings_of,
+)
+from commod.updates._interface import AllowedChanges, FittedCandidate
+from commod.updates._problem import FitProblem
+from commod.updates._stated import set_target
+from commod.updates._stored_update import store_found
+from commod.updates.ratio import RatioRows
+
+N_TARGETS = 100  # of the default frontier
+N_ANCHORS = 3  # targets at which points are fitted
+
+
+def default_targets(base_value: float, near_ideal: float, stated: float) -> list[float]:
+    """Return targets from the base model's fairness to near parity, denser towards parity."""
+    share = 1 - np.linspace(1, 0, N_TARGETS + 1)[1:] ** 1.5
+    targets = (base_value + (near_ideal - base_value) * share).tolist()
+    if min(targets) < stated < max(targets):
+        targets[int(np.argmin(np.abs(np.array(targets) - stated)))] = stated
+    return targets
+
+
+@dataclass(frozen=True)
+class CountedCandidate:
+    """An update of a frontier: points of a near target, and the cut for its own target.
+
+    `model` is an unfitted update that has read the fit rows.
+    """
+
+    settings: dict[str, float]
+    model: Any
+    fitted: FittedUpdate
+    expectation: Expectation | None
+
+    @cached_property
+    def _card(self) -> Scorecard:
+        update = clone(self.model)
+        update._take_reading(self.model)
+        store_found(update, self.fitted.problem, self.fitted.found)
+        return update.scorecard_
+
+    def decide(self, rows: RatioRows) -> NDArray[np.bool_]:
+        """Return the decisions on rows that were read, shape (n,)."""
+        problem, card = self.fitted.problem, self._card
+        assert card.rule is not None
+        base = rows.base
+        ratio = card.rule.ratio(card.evaluate(rows.terms), base.scores, base.threshold)
+        allowed = AllowedChanges(problem.may_raise, problem.may_lower, problem.max_margin)
+        return new_decisions(base, np.where(allowed.is_open(base), ratio, 1.0))
+
+    def scorecard(self) -> Scorecard:
+        """Return the points alone."""
+        return self._card
+
+    def build(self) -> Any:
+        """Return the update, fitted for its own target, with all figures on the fit rows."""
+        update = set_target(clone(self.model), self.settings["target"])
+        update._take_reading(self.model)
+        update._check_parameters()
+        update._fit_problem(self.fitted.problem)
+        return update
+
+    def __reduce__(self) -> tuple[type[FittedCandidate], tuple[dict[str, Any], Any]]:
+        return FittedCandidate, (self.settings, self.build())
+
+
+def candidates_of(
+    model: Any, problem: FitProblem, targets: Sequence[float] | None
+) -> list[CountedCandidate]:
+    """Return the updates of a model for each target, or those of the default frontier.
+
+    Afterwards, the model reads new rows for them.
+    """
+    constraint = problem.constraint
+    if targets is None:
+        targets = default_targets(problem.base_fairness, constraint.near_ideal, model._target)
+    ordered = sorted(set(targets), reverse=not constraint.higher_is_fairer)
+    is_new = model.target_on == "new_rows" and has_enough_people(problem)
+    with single_blas_thread:
+        first = fit_direction(model, problem, is_new=is_new)
+        model.direction_ = first.problem.direction
+        store_found(model, first.problem, first.found)
+        swept = list(_swept(model, first, ordered))
+    unknown = Expectation.unknown(len(first.task.constraints))
+    is_expected = model.target_on == "new_rows"
+    return [
+        CountedCandidate(
+            {
+                "target": target,
+                "nearness": one.found.nearness,
+                "n_terms": int(np.count_nonzero(one.found.points.values)),
+            },
+            model,
+            one,
+            (expectation_of(one) if is_new else unknown) if is_expected else None,
+        )
+        for target, one in zip(ordered, swept, strict=True)
+    ]
+
+
+def _swept(model: Any, first: FittedUpdate, targets: Sequence[float]) -> Iterator[FittedUpdate]:
+    """Yield the update of each target, with points of the nearest anchor."""
+    settings, standing = settings_of(model)._replace(is_budget=False), first.task.bounds[1:]
+    place = np.linspace(0, len(targets) - 1, N_ANCHORS + 2)[1:-1].round().astype(int)
+    places = sorted(set(place.tolist())) if len(targets) > N_ANCHORS else range(len(targets))
+    anchors: list[tuple[float, FoundUpdate, Any]] = []
+    for i in places:
+        bounds = (targets[i], *standing)
+        task = replace(first.task, required=with_bounds(first.task.required, bounds))
+        found = find_update(task, settings)
+        cost = costs_at(task, found.nearness, found.mean_distance)
+        path = path_of(task, evidence(task, found.card.counted(task), cost))
+        anchors.append((targets[i], found, path))
+    for target in targets:
+        near, found, path = min(anchors, key=lambda anchor: abs(anchor[0] - target))
+        bounds = (target, *standing)
+        task = replace(first.task, required=with_bounds(first.task.required, bounds))
+        if near != target:
+            stop = stop_on(task, path)
+            found = replace(found, cut=stop.cut, stop=stop)
+        yield FittedUpdate(first.problem, task, found)

@@ -1,0 +1,139 @@
+"""Find the update that a `ControlledDebiaser` asks for, and what to expect of it on new people."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._evidence.search import FoundUpdate, Settings, changed_by, find_update
+from commod._evidence.task import EvidenceTask
+from commod._solvers.threads import single_blas_thread
+from commod.updates._base_optimism import optimism_text
+from commod.updates._evidence_task import evidence_task
+from commod.updates._problem import FitProblem
+
+MIN_CELL_PEOPLE = 10  # of a compared rate: with fewer, nothing can be expected on new people
+LEVEL = 0.95  # of the interval for a new sample of as many people
+
+
+class Expectation(NamedTuple):
+    """What is expected on a new sample of as many people, from rows that points have not seen.
+
+    `values` are the metrics of all constraints, NaN where nothing can be expected. `interval` is
+    that of the first one, for a new sample.
+    """
+
+    values: tuple[float, ...]
+    interval: tuple[float, float]
+    change_rate: float
+    accuracy: float
+    is_reached: bool
+
+    @classmethod
+    def unknown(cls, n_constraints: int) -> Expectation:
+        """Return that nothing can be expected."""
+        nan = float("nan")
+        return cls((nan,) * n_constraints, (nan, nan), nan, nan, is_reached=False)
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether anything can be expected."""
+        return not np.isnan(self.values[0])
+
+
+class FittedUpdate(NamedTuple):
+    """The update that was found, and the problem that it solves, in the direction that it keeps.
+
+    `expectation` is None where the target is one on the fit rows. `optimism` says in words that the
+    base model has seen the fit rows; it is empty where nothing speaks for that.
+    """
+
+    problem: FitProblem
+    task: EvidenceTask
+    found: FoundUpdate
+    expectation: Expectation | None = None
+    optimism: str = ""
+
+    @property
+    def changed(self) -> NDArray[np.bool_]:
+        """Return the rows of the problem that the update changes, shape (n,)."""
+        return changed_by(self.task, self.found)
+
+
+def settings_of(update: Any) -> Settings:
+    """Return what the parameters of a `ControlledDebiaser` say about the form of the update."""
+    return Settings(
+        borderline=float(update.borderline),
+        max_lines=None if update.max_lines is None else int(update.max_lines),
+        is_whole=update.points == "integers",
+        is_budget=update._is_budget,
+    )
+
+
+def has_enough_people(problem: FitProblem) -> bool:
+    """Return whether every rate that is compared counts enough people for folds."""
+    counted = problem.compared.n_counted
+    return bool(len(counted)) and int(counted.min()) >= MIN_CELL_PEOPLE
+
+
+def fit_update(update: Any, problem: FitProblem) -> FittedUpdate:
+    """Return the update that a `ControlledDebiaser` asks for, and what is expected of it.
+
+    Gains only is kept where it needs no more changes than `borderline` allows.
+    """
+    with single_blas_thread:
+        is_on_new_rows = update.target_on == "new_rows"
+        is_new = is_on_new_rows and has_enough_people(problem)
+        fitted = fit_direction(update, problem, is_new=is_new)
+        expectation = expectation_of(fitted) if is_new else None
+        if is_on_new_rows and not is_new:
+            expectation = Expectation.unknown(len(fitted.task.constraints))
+        optimism = optimism_text(update, problem.rows, fitted.task) if is_new else ""
+    return fitted._replace(expectation=expectation, optimism=optimism)
+
+
+def fit_direction(update: Any, problem: FitProblem, *, is_new: bool) -> FittedUpdate:
+    """Return the update in the direction that the user states, or with gains only."""
+    settings = settings_of(update)
+    fitted = _fit(problem, update._target, settings, is_new=is_new)
+    if not (problem.may_raise and problem.may_lower) or not np.isfinite(fitted.found.cut):
+        return fitted
+    raises = problem.raising_is_a_gain
+    gains = _fit(
+        problem.with_direction(raises, not raises), update._target, settings, is_new=is_new
+    )
+    is_enough = gains.found.stop.is_reached >= fitted.found.stop.is_reached
+    if settings.is_budget:
+        ranks = [one.found.stop.rank(one.task) for one in (gains, fitted)]
+        is_enough = ranks[0] <= ranks[1]
+    most = (1 + settings.borderline) * fitted.found.fewest
+    return gains if is_enough and gains.found.fewest <= most else fitted
+
+
+def _fit(problem: FitProblem, target: float, settings: Settings, *, is_new: bool) -> FittedUpdate:
+    task = evidence_task(problem, target, is_new=is_new)
+    return FittedUpdate(problem, task, find_update(task, settings))
+
+
+def expectation_of(fitted: FittedUpdate) -> Expectation:
+    """Return what is expected of an update whose cut was counted on rows new to its points."""
+    task, stop = fitted.task, fitted.found.stop
+    low, high = np.quantile(task.draws(stop.rates)[0], ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+    return Expectation(
+        values=tuple(stop.expected.tolist()),
+        interval=(float(low), float(high)),
+        change_rate=stop.n_changed / float(task.people.sum()),
+        accuracy=_expected_accuracy(fitted),
+        is_reached=stop.is_reached,
+    )
+
+
+def _expected_accuracy(fitted: FittedUpdate) -> float:
+    """Return the accuracy of the counted decisions; NaN without true labels."""
+    task, found = fitted.task, fitted.found
+    if task.label is None:
+        return float("nan")
+    changed = found.counted_changes(task)
+    return float(np.average((task.positive ^ changed) == task.label, weights=task.weight))
