@@ -7,7 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._evidence.search import FoundUpdate, Settings, changed_by, find_update
+from commod._evidence.cut import Stop
+from commod._evidence.search import (
+    FoundUpdate,
+    Regression,
+    Settings,
+    changed_by,
+    find_card,
+    with_nearness,
+)
 from commod._evidence.task import EvidenceTask
 from commod._solvers.threads import single_blas_thread
 from commod.updates._base_optimism import optimism_text
@@ -97,24 +105,25 @@ def fit_update(update: Any, problem: FitProblem) -> FittedUpdate:
 def fit_direction(update: Any, problem: FitProblem, *, is_new: bool) -> FittedUpdate:
     """Return the update in the direction that the user states, or with gains only."""
     settings = settings_of(update)
-    fitted = _fit(problem, update._target, settings, is_new=is_new)
-    if not (problem.may_raise and problem.may_lower) or not np.isfinite(fitted.found.cut):
-        return fitted
-    raises = problem.raising_is_a_gain
-    gains = _fit(
-        problem.with_direction(raises, not raises), update._target, settings, is_new=is_new
-    )
-    is_enough = gains.found.stop.is_reached >= fitted.found.stop.is_reached
+    task = evidence_task(problem, update._target, is_new=is_new)
+    regression = Regression(task)
+    card = find_card(task, settings, regression)
+    if problem.may_raise and problem.may_lower and np.isfinite(card.stop.cut):
+        raises = problem.raising_is_a_gain
+        gaining = problem.with_direction(raises, not raises)
+        own = evidence_task(gaining, update._target, is_new=is_new)
+        gains = find_card(own, settings, Regression(own, regression))
+        if _is_near(gains.stop, card.stop, task, settings):
+            problem, task, card = gaining, own, gains
+    return FittedUpdate(problem, task, with_nearness(task, card, settings))
+
+
+def _is_near(gains: Stop, both: Stop, task: EvidenceTask, settings: Settings) -> bool:
+    """Return whether gains only reaches as much, with no more changes than are allowed."""
     if settings.is_budget:
-        ranks = [one.found.stop.rank(one.task) for one in (gains, fitted)]
-        is_enough = ranks[0] <= ranks[1]
-    most = (1 + settings.borderline) * fitted.found.fewest
-    return gains if is_enough and gains.found.fewest <= most else fitted
-
-
-def _fit(problem: FitProblem, target: float, settings: Settings, *, is_new: bool) -> FittedUpdate:
-    task = evidence_task(problem, target, is_new=is_new)
-    return FittedUpdate(problem, task, find_update(task, settings))
+        return gains.rank(task) <= both.rank(task)
+    is_enough = gains.is_reached >= both.is_reached
+    return is_enough and gains.n_changed <= (1 + settings.borderline) * both.n_changed
 
 
 def expectation_of(fitted: FittedUpdate) -> Expectation:
