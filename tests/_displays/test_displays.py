@@ -20,6 +20,7 @@ from commod._reporting.explain import explain
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.rivals import MinimalFlip
+from evidence_updates import with_evidence
 from quick_updates import quick_control
 
 matplotlib.use("Agg")
@@ -288,6 +289,20 @@ def test_bars_to_the_right_push_towards_a_change(update, data):
         shares = [bar.get_width() for bar in right.patches]
         assert shares == [concept.change_if_active.value, concept.change_if_inactive.value]
     assert "to change →" in display.axes_[-1, 0].get_xlabel()
+
+
+def test_bars_of_evidence_push_towards_the_favourable_decision_to_the_right(update, data):
+    made = with_evidence(update, data.data)
+    display = ConceptDisplay.from_estimator(made, data.data)
+    assert display.card == explain(made, data.data).card
+    points = dict(made.scorecard_.rows())
+    for concept, (left, _) in zip(display.card.concepts, display.axes_, strict=True):
+        for line, bar in zip(concept.lines, left.patches, strict=True):
+            assert np.sign(bar.get_width()) == np.sign(points[line.term])
+        names = [label.get_text() for label in left.get_yticklabels()]
+        assert any(line.counted in "".join(names) for line in concept.lines)
+    label = display.axes_[-1, 0].get_xlabel()
+    assert "evidence for a gain →" in label and "r per" not in label
 
 
 def hostile_card(n_lines=30):

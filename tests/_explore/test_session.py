@@ -20,6 +20,7 @@ from commod._explore.session import VersionConflictError
 from commod._explore.worker import Worker, WorkerFailedError, WorkerStoppedError
 from commod.constraints import DemographicParity, MinimumRate
 from commod.exceptions import InputError, InputTypeError
+from evidence_updates import with_evidence
 
 RNG = np.random.default_rng(0)
 N = 300
@@ -111,6 +112,23 @@ def test_undo_returns_the_earlier_update_itself_and_redo_the_later_one():
     session.edit(5, {"town": "drop"})
     with pytest.raises(InputError, match="redo"):
         session.redo(6)
+
+
+def test_the_page_says_how_points_decide():
+    card = session_of().state()["card"]
+    assert card["rule"] == "A decision changes where the points add up to less than 0."
+    made = with_evidence(UPDATE, X, nearness=0.2)
+    session = session_of(made)
+    card = session.state()["card"]
+    assert "the decision becomes favourable" in card["rule"]
+    assert "evidence about the groups" in card["rule"]
+    assert "Points below 0" not in card["sign"] and "less than 0" not in card["rule"]
+    assert f"age − {made.scorecard_.encoding.columns[0].centre}" in [
+        term["shown"] for term in card["terms"]
+    ]
+    changes = made.changes(X)
+    assert session.draft.segments.n_gains == changes.n_gains
+    assert session.draft.segments.n_losses == changes.n_losses
 
 
 def test_a_preview_changes_nothing():

@@ -11,6 +11,7 @@ import commod
 from commod import ScoreColumn
 from commod.exceptions import DataWarning
 from commod.rivals import MinimalFlip
+from evidence_updates import with_evidence
 from quick_updates import quick_control
 
 COLUMN = "<script>alert(1)</script>"
@@ -104,6 +105,15 @@ def test_a_scorecard_without_points_says_what_it_does(results):
         card.concept_intercepts,
     )
     assert "no decision changes" in " ".join(read(empty).words)
+
+
+def test_an_update_with_evidence_says_its_rule(rows, update):
+    made = with_evidence(update, rows["X"])
+    (column,) = [c for c in made.scorecard_.encoding.columns if c.name == COLUMN]
+    text = " ".join(read(made).words)
+    assert "the decision becomes favourable" in text and "evidence about the groups" in text
+    assert "r < 0" not in text and "weight in r" not in text
+    assert column.counted_text in text
 
 
 def test_an_explanation_shows_who_changes_and_why(results):

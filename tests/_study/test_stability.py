@@ -4,6 +4,7 @@ import itertools
 import math
 import pickle
 import warnings
+from dataclasses import replace
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -21,7 +22,7 @@ from commod import COMMOD, ScoreColumn
 from commod._record import from_plain, to_plain
 from commod._study.stability import stability
 from commod._study.stability.resampling import RowSampler
-from commod._study.stability.result import agreement_of
+from commod._study.stability.result import agreement_of, count_uses
 from commod._text.drawing import plain_text
 from commod.datasets import make_biased
 from commod.exceptions import InputError, InterruptionWarning, TargetWarning, TrainingWarning
@@ -29,6 +30,7 @@ from commod.metrics import fairness_value
 from commod.rivals import MinimalFlip
 from commod.rivals.base import Rival
 from commod.updates._interface import RawRows
+from evidence_updates import with_evidence
 from quick_updates import quick_control
 
 matplotlib.use("Agg")
@@ -185,6 +187,23 @@ def test_everything_equals_a_naive_loop(model, rows):
         points = [card[name] for card in cards if name in card]
         assert use.towards_change == np.mean(np.array(points) < 0)
         assert found.terms[name] == use
+
+
+def test_points_of_evidence_push_towards_the_favourable_decision(model, rows, figures):
+    X, y, s = rows
+    fitted = quick_control(model, target=0.7).fit(X, y, sensitive_features=s)
+    cards = [with_evidence(fitted, X, seed=seed).scorecard_ for seed in range(4)]
+    columns, terms = count_uses(cards)
+    for name, use in columns.items():
+        points = [dict(card.rows())[name] for card in cards]
+        assert use.towards_change is None
+        assert use.towards_favorable == np.mean(np.array(points) > 0)
+        assert terms[name] == use
+    found = replace(refit(fitted, rows), columns=columns, terms=terms)
+    assert found.columns_frame()["towards_favorable"].notna().all()
+    assert "larger values push towards the favourable decision in" in found._repr_html_()
+    legend = found.plot().axes[1].get_legend()
+    assert "larger values push to favourable" in [text.get_text() for text in legend.get_texts()]
 
 
 # -- tables whose answer is known ------------------------------------------------------------------

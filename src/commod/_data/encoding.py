@@ -44,6 +44,21 @@ class NumericTerms:
         """Return the names of the terms of this column."""
         return [self.name, f"{self.name} is missing"][: self.n_terms]
 
+    @property
+    def counted_text(self) -> str:
+        """Return what the points are multiplied by.
+
+        Examples
+        --------
+        >>> NumericTerms("age", 40.0, False, 45.0).counted_text
+        'age − 45'
+        >>> NumericTerms("age", 40.0, False).counted_text
+        'age'
+        """
+        if not self.centre:
+            return self.name
+        return f"{self.name} {'−' if self.centre > 0 else '+'} {_exact_text(abs(self.centre))}"
+
 
 @dataclass(frozen=True)
 class CategoryTerms:
@@ -207,6 +222,11 @@ class Encoding:
     def term_columns(self) -> list[str]:
         """Return the raw column of each of the d terms."""
         return [column.name for column in self.columns for _ in range(column.n_terms)]
+
+    @property
+    def counted_names(self) -> dict[str, str]:
+        """Return what is counted per unit, by the name of its term: age − 45 for age."""
+        return {c.name: c.counted_text for c in self.columns if isinstance(c, NumericTerms)}
 
     @property
     def kinds(self) -> dict[str, Kind]:

@@ -28,6 +28,7 @@ from commod._explore.turns import PausedColumns
 from commod._record import Audit, Lock, Segments, Step, TradeOff
 from commod._reporting.audit.first_screen import FirstScreen
 from commod._reporting.explain import Explanation, SegmentFinder, explain
+from commod._reporting.explain.reasons import distance_column
 from commod.exceptions import InputError
 from commod.scorecard import DISTANCE_COLUMN
 
@@ -166,12 +167,12 @@ class Draft:
         decisions = self.base.fitted.before, self.now.after
         before, after = (mask[shown] == positive_is_good for mask in decisions)
         scores = self.base.fitted.problem.rows.base.deployed.scores[shown]
-        columns = update.score_columns(scores) if self._reads_distance else []
+        distance = distance_column(scores, float(update.fitted_param("threshold")))
         X = self.base.people.X
         source = PausedColumns(
             X if shown.all() else take_rows(X, np.flatnonzero(shown)),
             skip=update.unread_columns(),
-            added=[column for column in columns if column.name == DISTANCE_COLUMN],
+            added=[distance] if self._reads_distance else [],
             pause=self._pause,
         )
         segments, _ = SegmentFinder(source, before).find(~before & after, before & ~after)
@@ -182,7 +183,9 @@ class Draft:
 
     @property
     def _reads_distance(self) -> bool:
-        names = self.base.fitted.encoding.term_columns
+        names, rule = self.base.fitted.encoding.term_columns, self.now.rule
+        if rule is not None and rule.nearness:
+            return True
         return any(
             name == DISTANCE_COLUMN and points
             for name, points in zip(names, self.now.points.tolist(), strict=True)

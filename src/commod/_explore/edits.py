@@ -22,6 +22,7 @@ from commod._record import ExpectedOnNewPeople
 from commod._record.edits import AnyEdit, edit_words
 from commod._reporting.explain.expected import expected_of
 from commod.edit import apply_edits, find_terms, read_edits
+from commod.scorecard import EvidenceRule
 from commod.updates._budget import parity_value
 from commod.updates._compared import all_kept
 from commod.updates._cross_fit import ExpectedFigures, outcome_at
@@ -75,7 +76,8 @@ class OffsetPoints(NamedTuple):
     """Points (d,) of a scorecard with their offset, and what they do to the rows.
 
     `after` (n,) are the decisions for the positive label. `is_reached` says whether the target is
-    expected on new people, or holds on these rows where the update asks for that.
+    expected on new people, or holds on these rows where the update asks for that. `rule` says how
+    the sum of the points decides; None where the sum is r.
     """
 
     points: Floats
@@ -83,6 +85,7 @@ class OffsetPoints(NamedTuple):
     after: Mask
     expected: ExpectedOnNewPeople | None
     is_reached: bool
+    rule: EvidenceRule | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +151,8 @@ def fitted_points(fitted: FittedRows) -> OffsetPoints:
     changed = (ratio < 0) & problem.may_change
     expected = expected_of(fitted.update)
     is_reached = bool(fitted.update.reached_)
-    return OffsetPoints(card.points, card.intercept, fitted.before ^ changed, expected, is_reached)
+    after = fitted.before ^ changed
+    return OffsetPoints(card.points, card.intercept, after, expected, is_reached, card.rule)
 
 
 def points_with_offset(
@@ -167,7 +171,8 @@ def points_with_offset(
     after = fitted.before ^ changed
     expected = None if expectation is None else _expected(expectation.figures)
     reached = _is_reached(fitted, after, expectation)
-    return OffsetPoints(-outcome.points, intercept, after, expected, reached)
+    rule = fitted.update.scorecard_.rule
+    return OffsetPoints(-outcome.points, intercept, after, expected, reached, rule)
 
 
 def _is_reached(fitted: FittedRows, after: Mask, expectation: Expectation | None) -> bool:

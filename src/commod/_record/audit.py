@@ -307,10 +307,11 @@ class Proxy:
     """How well the update predicts who belongs to a group: an area under the curve.
 
     0.5 means not at all. Values below 0.5 predict the group as well as values above: the update
-    then pushes the *other* people. `update` is the area for −r, or for the change itself where r is
-    not known; `by_ratio` says which. `base_score` is the area for the base model's score.
-    `difference` is how much better the update predicts the group than the score does: both areas
-    are turned to 0.5 or above first. It is None without scores, and in older audits.
+    then pushes the *other* people. `update` is the area for −r (for the evidence where the card has
+    a rule), or for the change itself where r is not known; `by_ratio` says which. `base_score` is
+    the area for the base model's score. `difference` is how much better the update predicts the
+    group than the score does: both areas are turned to 0.5 or above first. It is None without
+    scores, and in older audits.
     """
 
     group: str

@@ -1,5 +1,6 @@
 """Write numbers, names from outside, plurals and targets: one way for each in the library."""
 
+from commod._text.evidence import EVIDENCE, POSITIVE_POINTS, rule_sentences
 from commod._text.names import json_text, plain, shorten, visible
 from commod._text.numbers import (
     NOT_KNOWN,
@@ -31,9 +32,11 @@ from commod._text.snippet import Table, first_rows, snippet
 from commod._text.suggestions import MAX_LISTED_GROUPS, did_you_mean, list_names, shown
 
 __all__ = [
+    "EVIDENCE",
     "MAX_CHANGED",
     "MAX_LISTED_GROUPS",
     "NOT_KNOWN",
+    "POSITIVE_POINTS",
     "Table",
     "at_bound",
     "capitalised",
@@ -58,6 +61,7 @@ __all__ = [
     "plain",
     "plural",
     "points",
+    "rule_sentences",
     "shorten",
     "shown",
     "signed_number",

@@ -164,7 +164,9 @@ def _evaluate(update: Any, rows: ReadRows, level: float) -> tuple[RowEvaluation,
     for part in rows.parts(CHUNK):
         evaluation = update.evaluate_rows(part)
         if maker is not None and part.terms is not None:
-            maker.add(part.terms, evaluation.after != part.base.decisions)
+            before = part.base.decisions
+            favorable = before == (update.pos_label_ == update.favorable_label_)
+            maker.add(part.terms, evaluation.after != before, favorable)
         evaluations.append(evaluation)
     card = None if maker is None else maker.card(level)
     return RowEvaluation.join(evaluations), card

@@ -57,4 +57,4 @@ class PointDescriber:
         segments, _ = self.finder.find(changed & ~favorable, changed & favorable)
         if self.terms is None:
             return segments, None
-        return segments, make_card(point.candidate.scorecard(), self.terms, changed)
+        return segments, make_card(point.candidate.scorecard(), self.terms, changed, favorable)
