@@ -10,6 +10,8 @@ so they are unique. Newton's method solves for them to all digits, because other
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
@@ -20,6 +22,7 @@ Floats = NDArray[np.float64]
 HEAT = 0.05  # h: the width of the soft step, in the unit of the cost
 HIGHEST_PRICE = 1e3  # of an inequality that cannot be kept
 N_NEWTON_STEPS = 20
+STEP_LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.01)  # of Newton steps that are tried
 
 
 def prices_of(U: Floats, cost: Floats, slack: Floats, start: Floats | None = None) -> Floats:
@@ -43,39 +46,60 @@ def prices_of(U: Floats, cost: Floats, slack: Floats, start: Floats | None = Non
     array([0.])
     """
 
-    def dual(mu: Floats) -> tuple[float, Floats]:
-        heat = (U @ mu - cost) / HEAT
-        value = HEAT * np.logaddexp(0, heat).mean() + mu @ slack
-        return float(value), (expit(heat) @ U) / len(U) + slack
-
     start = np.full(U.shape[1], 1e-3) if start is None else start
-    bounds = [(0.0, HIGHEST_PRICE)] * U.shape[1]
+    dual = Dual(U, cost, slack)
     solved = minimize(
-        dual, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 500}
+        dual.value_and_gradient,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, HIGHEST_PRICE)] * len(slack),
+        options={"maxiter": 500},
     )
-    return _polished(U, cost, slack, np.asarray(solved.x))
+    return dual.polished(np.asarray(solved.x))
 
 
-def _polished(U: Floats, cost: Floats, slack: Floats, mu: Floats) -> Floats:
-    """Return the same minimum by Newton's method on the prices that are not at an end."""
-    heat = (U @ mu - cost) / HEAT
-    gradient = (expit(heat) @ U) / len(U) + slack
-    free = (mu > 1e-9) | (gradient < 0)
-    free &= mu < HIGHEST_PRICE
-    mu = np.where(free | (mu >= HIGHEST_PRICE), mu, 0.0)
-    for _ in range(N_NEWTON_STEPS):
-        at = np.flatnonzero(free)
-        if not len(at):
-            break
-        share = expit((U @ mu - cost) / HEAT)
-        gradient = (share @ U[:, at]) / len(U) + slack[at]
-        curvature = (U[:, at] * (share * (1 - share))[:, None]).T @ U[:, at] / (HEAT * len(U))
-        ridge = 1e-10 * max(float(curvature.trace()), 1e-12) / len(at)
-        step = np.linalg.solve(curvature + ridge * np.eye(len(at)), gradient)
-        shorter = min(1.0, 10.0 / max(float(np.abs(step).max()), 1e-300))
-        moved = mu[at] - shorter * step
-        free[at[moved < 0]] = False
-        mu[at] = np.clip(moved, 0.0, HIGHEST_PRICE)
-        if np.abs(step).max(initial=0.0) <= 1e-13 * max(np.abs(mu).max(), 1.0):
-            break
-    return mu
+class Dual(NamedTuple):
+    """The convex function that prices minimise."""
+
+    U: Floats
+    cost: Floats
+    slack: Floats
+
+    def value(self, mu: Floats) -> float:
+        """Return the function at prices (J,)."""
+        heat = (self.U @ mu - self.cost) / HEAT
+        return float(HEAT * np.logaddexp(0, heat).mean() + mu @ self.slack)
+
+    def value_and_gradient(self, mu: Floats) -> tuple[float, Floats]:
+        """Return the function and its gradient (J,)."""
+        share = expit((self.U @ mu - self.cost) / HEAT)
+        return self.value(mu), (share @ self.U) / len(self.U) + self.slack
+
+    def polished(self, mu: Floats) -> Floats:
+        """Return the minimum by Newton's method on the prices that are not at an end."""
+        n = len(self.U)
+        value, gradient = self.value_and_gradient(mu)
+        for _ in range(N_NEWTON_STEPS):
+            low, high = (mu <= 1e-9) & (gradient >= 0), (mu >= HIGHEST_PRICE) & (gradient <= 0)
+            mu = np.where(low, 0.0, mu)
+            at = np.flatnonzero(~low & ~high)
+            if not len(at):
+                break
+            U, share = self.U[:, at], expit((self.U @ mu - self.cost) / HEAT)
+            curvature = (U * (share * (1 - share))[:, None]).T @ U / (HEAT * n)
+            ridge = 1e-12 * float(curvature.trace()) + 1e-300
+            step = np.linalg.solve(curvature + ridge * np.eye(len(at)), gradient[at])
+            for shorter in STEP_LENGTHS:
+                moved = mu.copy()
+                moved[at] = np.clip(mu[at] - shorter * step, 0.0, HIGHEST_PRICE)
+                if self.value(moved) <= value:
+                    break
+            else:
+                break
+            change = float(np.abs(moved - mu).max())
+            mu = moved
+            value, gradient = self.value_and_gradient(mu)
+            if change <= 1e-14 * max(float(np.abs(mu).max()), 1.0):
+                break
+        return mu
