@@ -198,13 +198,8 @@ def terms_view(draft: Draft, words: str = "") -> Plain:
     }
 
 
-def _rule_view(rule: EvidenceRule | None) -> Plain:
+def _rule_view(rule: EvidenceRule) -> Plain:
     """Return how the sum of the points decides, and what the sign of points means."""
-    if rule is None:
-        return {
-            "rule": "A decision changes where the points add up to less than 0.",
-            "sign": "Points below 0 push towards a change.",
-        }
     sentences = ["Add the points.", *rule_sentences(rule), EVIDENCE]
     return {"rule": " ".join(sentences), "sign": f"{texts.sentence_case(POSITIVE_POINTS)}."}
 
