@@ -251,7 +251,7 @@ def test_studies_refuse_evaluated_rows_of_another_type():
     other = {"X_eval": new, "y_eval": Y, "sensitive_features_eval": GROUP}
     score = ScoreColumn("score")
     for update in (
-        quick_control(score, sparsity=0),
+        quick_control(score),
         LPP(score),
         RejectOption(score),
     ):

@@ -253,10 +253,11 @@ class Frontier:
         Returns
         -------
         update
-            A copy: the frontier keeps its own. A `ControlledDebiaser` is fitted again for the
-            target of its line. Where no update reaches both, the fairest within `max_changes` (or
-            of all), with a warning. The update was chosen on the rows of the frontier, so measure
-            it on others.
+            A copy: the frontier keeps its own. A `ControlledDebiaser` is fitted again: for
+            `target`, or with `X_eval` for the target of its line, and the new fit may change a few
+            decisions more or fewer. Where no update reaches both, the fairest within `max_changes`
+            (or of all), with a warning. The update was chosen on the rows of the frontier, so
+            measure it on others.
         """
         if target is None and max_changes is None:
             raise InputError("select needs target=, max_changes= or both.")
@@ -275,7 +276,7 @@ class Frontier:
         if target is not None:
             is_good = is_within & self._constraint.is_met(fairness, target) & self._keeps_standing
             if is_good.any():
-                return self._cheapest(is_good, changes).candidate.build()
+                return self._built_for(target, self._cheapest(is_good, changes))
         fairest = self._fairest_value(fairness[is_within])
         is_good = is_within & (fairness == fairest)
         if target is not None:
@@ -311,6 +312,16 @@ class Frontier:
         """Return whether updates are selected by what is expected on new people."""
         is_known = [not np.isnan(figures["expected_fairness"]) for figures in self._figures]
         return self.rows_word == "fit rows" and all(is_known)
+
+    def _built_for(self, target: float, point: Point) -> Any:
+        """Return the update of a line, fitted for the target where that is one on the fit rows.
+
+        On other rows, the line's own target is the one that reaches it there.
+        """
+        candidate: Any = point.candidate
+        if self.rows_word == "fit rows" and hasattr(candidate, "with_target"):
+            candidate = candidate.with_target(target)
+        return candidate.build()
 
     def _cheapest(self, is_good: NDArray[np.bool_], changes: NDArray[np.float64]) -> Point:
         return self._points[int(np.argmin(np.where(is_good, changes, np.inf)))]
