@@ -55,7 +55,7 @@ def _values(column: Column) -> Hashes:
     return np.array(table, dtype=np.uint64)[column.values]  # missing is −1, the last entry
 
 
-def _scalar_hash(value: Scalar | None) -> int:
+def _scalar_hash(value: Scalar | None) -> np.uint64:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _text_hash(f"number {float(value)!r}")
     return _text_hash(f"{type(value).__name__} {value}")

@@ -114,7 +114,7 @@ class Regression:
         self.is_free = np.isnan(task.pinned[self.design.terms])
         self.rows_of = [np.flatnonzero(task.fold == f) for f in range(N_FOLDS)]
         self.priced = priced_rows(task)
-        self.start = sums_of(task, self.design, task.is_known * 1.0)
+        self.start = sums_of(task, self.design, task.is_known.astype(np.float64))
 
     @cached_property
     def priced_terms(self) -> Floats:
@@ -207,11 +207,12 @@ class Pricing:
             U = self.effect @ made.slopes.T
             mu = prices_of(U, self.cost[self.found.priced], (slack + correction) / self.share, mu)
             yield self._scaled(made.slopes.T @ mu)
-            assert self.valued is not None
+            assert self.valued is not None  # the caller has counted the last round
             changed = self.valued.score[self.found.priced] > self.valued.stop.cut
             predicted = U[changed].sum(axis=0) / len(U) * self.share
             moved = np.concatenate([self.valued.stop.rates, self.valued.stop.caps]) - base
             correction = made.slopes @ moved - predicted
+        assert self.valued is not None
         if (made.constraint < 0).any() and not self.valued.stop.is_reached:
             slack = made.slopes @ base + made.constant
             yield from self._beside_caps(made.slopes, made.constraint < 0, slack)

@@ -23,7 +23,7 @@ BLOCK_ROWS = 65_536  # of numbers in one product, so that memory stays small
 
 @dataclass(frozen=True)
 class Design:
-    """The d terms of a regression out of `n_all`: their numbers `terms` and deviation `scale`, (d,).
+    """The d terms of a regression, out of `n_all`: `terms` are their numbers, `scale` their spread.
 
     `numeric` (n, p) holds the numbers, and `numeric_place` (p,) their places among the d terms.
     `codes` has one array (n,) per column of codes, and `places` the place of each of its k codes.
@@ -106,7 +106,7 @@ def dense_rows(design: Design, rows: Codes) -> Floats:
 
 
 def _told(task: EvidenceTask, mean: Floats, scale: Floats) -> Floats:
-    """Return how well each term tells the cells apart, (d,): the largest standardised difference."""
+    """Return how well each term tells the cells apart, (d,), as a standardised difference."""
     table, told = task.terms, np.zeros(task.terms.n_terms)
     for c in range(task.n_cells):
         weight = (task.share * (task.cell == c)).sum(axis=1) * task.weight

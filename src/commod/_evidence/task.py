@@ -68,6 +68,10 @@ class Inequalities(NamedTuple):
     constant: Floats
     constraint: Codes
 
+    def take(self, rows: Codes) -> Inequalities:
+        """Return some of the inequalities."""
+        return Inequalities(self.slopes[rows], self.constant[rows], self.constraint[rows])
+
 
 @dataclass(frozen=True)
 class EvidenceTask:
@@ -137,7 +141,10 @@ class EvidenceTask:
 
     @cached_property
     def caps_steps(self) -> Floats:
-        """Return what a positive decision adds to accuracy and volume, (n, 2); (n, 0) without caps."""
+        """Return what a positive decision adds to accuracy and volume, (n, 2).
+
+        Without caps on these, the shape is (n, 0).
+        """
         if self.caps.accuracy_loss is None and self.caps.volume_change is None:
             return np.zeros((len(self), 0))
         share = self.weight / self.weight.sum()
@@ -147,7 +154,7 @@ class EvidenceTask:
     @cached_property
     def base_rates(self) -> Floats:
         """Return the rates of the cells under the base model, (C,)."""
-        return self.added(self.positive * 1.0)
+        return self.added(self.positive.astype(np.float64))
 
     def added(self, decided: Floats) -> Floats:
         """Return what decisions (n,) add to the rates of the cells, (C,)."""
@@ -165,7 +172,7 @@ class EvidenceTask:
     # -- what rates have to keep ----------------------------------------------------------------
 
     def values(self, rates: Floats) -> Floats:
-        """Return the metric of each constraint at columns of rates (C, m), shape (n_constraints, m).
+        """Return the metric of each constraint at columns of rates (C, m), (n_constraints, m).
 
         A metric that is not defined has its least fair value.
         """
@@ -226,11 +233,11 @@ class EvidenceTask:
             full[:, one.cells] = -matrix
             slopes.append(full)
             constants.append(limit - lost)
-            numbers.append(np.full(len(limit), one.constraint))
-        made = Inequalities(*map(np.concatenate, (slopes, constants, numbers)))
+            numbers.append(np.full(len(limit), one.constraint, dtype=np.intp))
+        made = Inequalities(np.vstack(slopes), np.concatenate(constants), np.concatenate(numbers))
         if len(made.constant) > MAX_ROWS_OF_PRICES:
             order = np.argsort(made.slopes @ rates + made.constant, kind="stable")
-            made = Inequalities(*(part[order[:MAX_ROWS_OF_PRICES]] for part in made))
+            made = made.take(order[:MAX_ROWS_OF_PRICES])
         return self._with_caps(made)
 
     def _lost_to_chance(self, one: Required, rates: Floats, chance: float) -> float:

@@ -31,8 +31,8 @@ SMALLEST_SHARE = 0.01
 class FitRows:
     """The checked rows that an update is fitted on; `label` is None where y was not given.
 
-    `group_names` are the labels of the groups as different texts. `strata` are those of the constraints
-    that have a condition.
+    `group_names` are the labels of the groups as different texts. `strata` are those of the
+    constraints that have a condition.
 
     A row whose group is not known is not `in_constraint`; its code is −1. Where users state
     probabilities of the groups, all rows are in the constraint, and rates are expectations.

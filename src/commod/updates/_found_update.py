@@ -1,4 +1,4 @@
-"""Find the update that a `ControlledDebiaser` asks for, and what is expected of it on new people."""
+"""Find the update that a `ControlledDebiaser` asks for, and what to expect of it on new people."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def _sentences(
 
 
 def degenerate_texts(update: Any) -> Iterator[str]:
-    """Yield first that an update is not a correction: it changes most decisions, or unifies them."""
+    """Yield that an update is not a correction: it changes most decisions, or makes them alike."""
     if too_many := most_change_text(update.change_rate_):
         yield too_many
     elif update._is_degenerate:
