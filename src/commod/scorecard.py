@@ -52,6 +52,7 @@ SCORE_EDITS = ("changed_only", "all")  # which scores an update edits
 CROSSING_WIDTH = 0.01  # share of the room beyond the threshold that changed scores are put into
 SCORE_CLIP = 1e-15  # keeps the logit of a score of 0 or 1 finite
 MAX_SHOWN = 60  # terms of a table in a notebook
+ADD_POINTS = "Add the points."
 MAX_EXPONENT = 30.0  # sigmoid(30) is 1 - 1e-13; some SQL engines refuse exp of large numbers
 
 
@@ -93,6 +94,16 @@ class EvidenceRule:
     may_lose: bool = True
 
     @property
+    def may_raise(self) -> bool:
+        """Return whether a score may be raised above the threshold."""
+        return self.may_gain if self.favorable_above else self.may_lose
+
+    @property
+    def may_lower(self) -> bool:
+        """Return whether a score may be lowered to the threshold or below."""
+        return self.may_lose if self.favorable_above else self.may_gain
+
+    @property
     def fixed_cost(self) -> float:
         """Return what a change costs at the threshold."""
         return 1.0 - self.nearness
@@ -101,6 +112,11 @@ class EvidenceRule:
     def cost_per_distance(self) -> float:
         """Return what a change costs more per unit of the distance from the threshold."""
         return self.nearness / self.mean_distance
+
+    @property
+    def pull_above(self) -> float:
+        """Return side / cut of a score above the threshold; it is −side / cut below."""
+        return (-1.0 if self.favorable_above else 1.0) / self.cut
 
     def costs(self, distance: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what a change costs at each distance of the score from the threshold, (n,)."""
@@ -115,30 +131,66 @@ class EvidenceRule:
     ) -> NDArray[np.float64]:
         """Return r of each row, shape (n,), from the sum of its points; 1 where it may not change.
 
-        Every engine computes v / cut, then the cost minus or plus it, so that all agree bit by bit.
+        Every engine computes cost − v · pull in this order, so that all agree bit by bit. None
+        divides v by the cut: polars would multiply by a reciprocal.
         """
-        cost, pull = self.costs(distances(scores, threshold)), total / self.cut
-        favorable = self.is_favorable(scores, threshold)
-        may_change = np.where(favorable, self.may_lose, self.may_gain)
-        return np.where(may_change, np.where(favorable, cost + pull, cost - pull), 1.0)
+        is_above = scores > threshold
+        pull = np.where(is_above, self.pull_above, -self.pull_above)
+        r = self.costs(distances(scores, threshold)) - total * pull
+        return np.where(np.where(is_above, self.may_lower, self.may_raise), r, 1.0)
+
+    def sentences(
+        self,
+        unfavorable: str = "unfavourable",
+        favorable: str = "favourable",
+        max_margin: float | None = None,
+    ) -> list[str]:
+        """Return in words when a decision changes: a sentence for each direction that is allowed.
+
+        The first two parameters are names of the decisions. `max_margin` is the largest distance
+        from the threshold at which a decision may change.
+
+        Examples
+        --------
+        >>> EvidenceRule(cut=0.42, may_lose=False).sentences("“no”", "“yes”")
+        ['If the base decision is “no” and the sum is above 0.42, the decision becomes “yes”.']
+        """
+        start, slope = (f"{self.cut * x:.6g}" for x in (self.fixed_cost, self.cost_per_distance))
+        farther = "the farther the score is from the threshold"
+        minus = "−" if self.fixed_cost else ""
+        sides = (
+            (self.may_gain, unfavorable, favorable, f"above {start}", "more", "plus"),
+            (self.may_lose, favorable, unfavorable, f"below {minus}{start}", "less", "minus"),
+        )
+        sentences = []
+        for is_allowed, before, after, beyond, more, plus in sides:
+            if is_allowed:
+                if self.nearness:
+                    beyond += f" ({more}, {farther}: {plus} {slope} × the distance)"
+                condition = f"If the base decision is {before} and the sum is {beyond}"
+                sentences.append(f"{condition}, the decision becomes {after}.")
+        if sentences and max_margin is not None:
+            far = f"the score is more than {max_margin:g} from the threshold"
+            sentences.append(f"No decision changes if {far}.")
+        return sentences or ["No decision changes."]
 
 
 @dataclass(frozen=True, eq=False)
 class Scorecard:
     """A table of points on raw columns whose sum is r(x), split over k concepts.
 
-    r(x) = intercept + Σ_t points_t · term_t(x), and points = contributions @ concept_points. Each
-    concept is itself a table of points. Terms are added in the order of `encoding`. With a `rule`,
-    the sum is not r but the evidence v, and the rule turns v into r.
+    The sum is intercept + Σ_t points_t · term_t(x), with points = contributions @ concept_points.
+    Each concept is itself a table of points. Terms are added in the order of `encoding`. With a
+    `rule`, the sum is not r but the evidence v, and the rule turns v into r.
 
     Parameters
     ----------
     encoding : Encoding
         Which raw column each of the d terms reads.
     intercept : float
-        The ratio r before any points are added.
+        The sum before any points are added.
     contributions : ndarray of shape (k,)
-        Weight of each concept in r; 0 for a concept that is not used.
+        Weight of each concept in the sum; 0 for a concept that is not used.
     concept_points : ndarray of shape (k, d)
         Points of each concept in raw units, exactly zero where a term is not used.
     concept_intercepts : ndarray of shape (k,)
@@ -175,11 +227,11 @@ class Scorecard:
         object.__setattr__(self, "points", points)
 
     def ratio(self, columns: Sequence[Column]) -> NDArray[np.float64]:
-        """Return r(x) of each row, shape (n,)."""
+        """Return r(x) of each row, shape (n,); with a `rule`, the evidence v(x)."""
         return self.evaluate(self.encoding.encode(columns))
 
     def evaluate(self, terms: TermTable) -> NDArray[np.float64]:
-        """Return r(x) of each row, shape (n,), from rows that are encoded already."""
+        """Return what `ratio` returns, shape (n,), from rows that are encoded already."""
         return terms.total(self.points, self.intercept)
 
     def concepts(self, columns: Sequence[Column]) -> NDArray[np.float64]:
@@ -201,16 +253,25 @@ class Scorecard:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether all points are whole numbers and the intercept lies between two."""
-        halves = self.intercept - 0.5, *self.points.tolist()
-        return bool(self.points.any()) and all(float(value).is_integer() for value in halves)
+        """Return whether all points are whole numbers; without a rule, the intercept is halfway."""
+        halves = [self.intercept - 0.5] if self.rule is None else []
+        values = [*halves, *self.points.tolist()]
+        return bool(self.points.any()) and all(float(value).is_integer() for value in values)
 
-    def _rule(self) -> str:
-        """Return when a decision changes."""
-        if not self.is_whole:
-            return "a decision changes where r < 0"
-        total = math.floor(-self.intercept)
-        return f"a decision changes where the points add up to {total:d} or less"
+    def _heading(self, start: str, form: str) -> list[str]:
+        """Return how points become a decision; `form` puts r, its start and the rule together."""
+        if self.rule is not None:
+            first = f"Start at {start} and add the points." if self.intercept else ADD_POINTS
+            return [first, *self.rule.sentences()]
+        rule = "a decision changes where r < 0"
+        if self.is_whole:
+            total = math.floor(-self.intercept)
+            rule = f"a decision changes where the points add up to {total:d} or less"
+        return [form.format(start=start, rule=rule)]
+
+    @property
+    def _sum(self) -> str:
+        return "r" if self.rule is None else "the sum"
 
     def in_use(self, *, concepts: bool = False) -> Scorecard:
         """Return a scorecard with the same r that reads only columns with points.
@@ -245,6 +306,7 @@ class Scorecard:
             "contributions": self.contributions.tolist(),
             "concept_points": self.concept_points.tolist(),
             "concept_intercepts": self.concept_intercepts.tolist(),
+            "rule": None if self.rule is None else asdict(self.rule),
         }
 
     @classmethod
@@ -256,6 +318,7 @@ class Scorecard:
             contributions=np.array(data["contributions"], dtype=np.float64),
             concept_points=np.array(data["concept_points"], dtype=np.float64),
             concept_intercepts=np.array(data["concept_intercepts"], dtype=np.float64),
+            rule=EvidenceRule(**data["rule"]) if data.get("rule") else None,
         )
 
     def __eq__(self, other: object) -> bool:
@@ -272,25 +335,34 @@ class Scorecard:
     def _repr_html_(self) -> str:
         if not self.n_terms_used:
             return snippet("Scorecard", [self._without_points()])
-        start = number(self.intercept, 3)
-        rule = f"r = {start} and the points of each term; {self._rule()}."
+        form = "r = {start} and the points of each term; {rule}."
+        heading = self._heading(number(self.intercept, 3), form)
         concepts_used = np.flatnonzero(self.contributions).tolist()
         tables = [self._notebook_table(concept) for concept in [None, *concepts_used]]
-        return snippet("Scorecard", [rule], tables)
+        return snippet("Scorecard", heading, tables)
 
     def _without_points(self) -> str:
-        changes = "no decision changes" if self.intercept >= 0 else "every decision changes"
-        return f"r = {self.intercept:.4g}, no points: {changes}."
+        if self.rule is None:
+            changes = "no decision changes" if self.intercept >= 0 else "every decision changes"
+            return f"r = {self.intercept:.4g}, no points: {changes}."
+        if abs(self.intercept) <= self.rule.cut * self.rule.fixed_cost:
+            return "No points: no decision changes."
+        alike = f"No points: the sum is {self.intercept:.4g} for everybody."
+        return " ".join([alike, *self.rule.sentences()])
 
     def _notebook_table(self, concept: int | None) -> Table:
-        caption = "Points in r"
+        caption = f"Points in {self._sum}"
         if concept is not None:
             weight = signed_points(self.contributions[concept])
             start = number(self.concept_intercepts[concept], 3)
-            caption = f"Concept {concept}: {start} and points, weight {weight} in r"
-        numeric = {c.name for c in self.encoding.columns if isinstance(c, NumericTerms)}
+            caption = f"Concept {concept}: {start} and points, weight {weight} in {self._sum}"
+        counted = self.encoding.counted_names
         rows = [
-            (name, signed_points(value), "per unit" if name in numeric else "if it applies")
+            (
+                counted.get(name, name),
+                signed_points(value),
+                "per unit" if name in counted else "if it applies",
+            )
             for name, value in self.rows(concept)
         ]
         header = ("term", "points", "counted")
@@ -298,21 +370,22 @@ class Scorecard:
 
     def _table(self, concept: int | None) -> str:
         if concept is None:
-            title = f"r(x) = {self.intercept:+.4g} and points ({self._rule()})"
+            form = "r(x) = {start} and points ({rule})"
+            heading = self._heading(f"{self.intercept:+.4g}", form)
         else:
-            start = self.concept_intercepts[concept]
-            weight = self.contributions[concept]
-            title = f"concept {concept}, weight {weight:+.4g} in r: {start:+.4g} and points"
-        rows = [(visible(name), points) for name, points in self.rows(concept)]
-        width = max((len(name) for name, _ in rows), default=0)
-        units = {visible(c.name) for c in self.encoding.columns if isinstance(c, NumericTerms)}
-        are_whole = self.is_whole and all(points.is_integer() for _, points in rows)
-        text = _whole_text if are_whole else _points_text
-        lines = [
-            f"  {name:<{width}}  {text(points):>10}{' per unit' if name in units else ''}"
-            for name, points in rows
+            start, weight = self.concept_intercepts[concept], self.contributions[concept]
+            of = f"concept {concept}, weight {weight:+.4g} in {self._sum}"
+            heading = [f"{of}: {start:+.4g} and points"]
+        counted = self.encoding.counted_names
+        rows = [
+            (visible(counted.get(name, name)), points, " per unit" if name in counted else "")
+            for name, points in self.rows(concept)
         ]
-        return "\n".join([title, *lines])
+        width = max((len(name) for name, *_ in rows), default=0)
+        are_whole = self.is_whole and all(points.is_integer() for _, points, _ in rows)
+        text = _whole_text if are_whole else _points_text
+        lines = [f"  {name:<{width}}  {text(points):>10}{unit}" for name, points, unit in rows]
+        return "\n".join([*heading, *lines])
 
 
 def _whole_text(points: float) -> str:
@@ -329,7 +402,8 @@ def _column_terms(data: dict[str, Any]) -> ColumnTerms:
         edges = tuple(float(edge) for edge in data["edges"])
         return BinTerms(data["name"], edges, bool(data["has_missing_term"]))
     if data["kind"] == "numeric":
-        return NumericTerms(data["name"], float(data["fill"]), bool(data["has_missing_term"]))
+        fill, centre = float(data["fill"]), float(data.get("centre", 0.0))
+        return NumericTerms(data["name"], fill, bool(data["has_missing_term"]), centre)
     types = tuple(data.get("types", ()))
     return CategoryTerms(data["name"], tuple(data["categories"]), types=types)
 

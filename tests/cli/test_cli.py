@@ -413,7 +413,7 @@ def test_show_prints_one_page_and_what_differs(folder, call, patch_file):
     assert code == 0 and "alike" in out
     Path("laid_out.json").write_text(json.dumps(json.loads(Path(patch_file).read_text()), indent=4))
     found = json.loads(call("show", "laid_out.json", "--json")[1])
-    assert found["patch"]["schema"] == "commod.patch/2"
+    assert found["patch"]["schema"] == "commod.patch/3"
     assert found["sha256"] == hashlib.sha256(Path("laid_out.json").read_bytes()).hexdigest()
 
 

@@ -20,6 +20,7 @@ from commod.patch.content import (
     Labels,
     LeftOut,
     MarginColumn,
+    PatchEvidence,
     PatchRequest,
     Ratio,
     Reached,
@@ -74,11 +75,11 @@ def content_of(*columns: Any, **changes: Any) -> Content:
     return content
 
 
-def mixed_patch(**changes: Any) -> Patch:
+def mixed_patch(*, centre: float = 0.0, **changes: Any) -> Patch:
     """Return a patch with a column of each kind."""
     return Patch(
         content_of(
-            number("income", -0.25, if_missing=2.0, missing=0.5),
+            number("income", -0.25, if_missing=2.0, missing=0.5, centre=centre),
             bins("age", [25.0, 40.5], [-1.5, 0.25, 0.5], missing=-0.75),
             category("job", {"clerk": -2.0, "nurse": 0.5, "": 0.125}, missing=-0.5),
             category("member", {True: -0.5, False: 0.25}),
@@ -87,13 +88,18 @@ def mixed_patch(**changes: Any) -> Patch:
     )
 
 
+def evidence_patch(**changes: Any) -> Patch:
+    """Return a patch with a column of each kind, whose sum is evidence."""
+    return mixed_patch(centre=3.5, evidence=PatchEvidence(0.75, 0.5, 0.25), **changes)
+
+
 # ---------------------------------------------------------------------------------------------
 # Mutations of a parsed file
 
 ODD = [
     *[None, True, False, 0, 1, -1, 2, 10**400, -(10**30), 0.5, -0.0, 1e308, 1e101, 5e-324],
     *["", "1", "number", "bins", "category", "margin", "x" * 500, "\x00", "b" * 64],
-    *["commod.patch/1", "commod.patch/2", "commod.patch/3"],
+    *(f"commod.patch/{version}" for version in range(1, 5)),
     *["é", "\ud800", "NaN", [], {}, [[]], {"": None}, [None], [0.5], {"points": 1}],
 ]
 HOW = ["replace", "delete", "nudge", "rename", "repeat", "swap", "add"]

@@ -23,6 +23,7 @@ from commod.patch.content import (
     Labels,
     MarginColumn,
     NumberColumn,
+    PatchEvidence,
     PatchRequest,
     Ratio,
     Reached,
@@ -34,8 +35,8 @@ LARGEST = 1e100
 OUTPUTS = ("score", "decision", "changed", "direction")
 
 
-def number(name, points, if_missing=0.0, missing=None):
-    return NumberColumn(name, "number", points, (points,), if_missing, _line(missing))
+def number(name, points, if_missing=0.0, missing=None, centre=0.0):
+    return NumberColumn(name, "number", points, (points,), if_missing, _line(missing), centre)
 
 
 def bins(name, edges, points, missing=None):
@@ -74,6 +75,7 @@ def content_of(
     max_margin=None,
     score_edit="all",
     labels=(0, 1, 1),
+    evidence=None,
 ):
     gates = {
         (True, True): "any",
@@ -93,7 +95,14 @@ def content_of(
         reached=Reached("fit", 10, "P-rule", *[None] * 10, "by hand"),
         seen=Seen(len(columns), "0" * 64),
         ratio=Ratio(
-            intercept, may_raise, may_lower, (1.0,), (intercept,), tuple(columns), max_margin
+            intercept,
+            may_raise,
+            may_lower,
+            (1.0,),
+            (intercept,),
+            tuple(columns),
+            max_margin,
+            None if evidence is None else PatchEvidence(*evidence),
         ),
         score_edit=score_edit,
     )
@@ -137,6 +146,11 @@ def _edited(content, points, row):
     z = 0.0 if score == threshold else z
     was = score > threshold
     r = _ratio(content, points, row, z)
+    if content.ratio.evidence is not None:
+        rule = content.ratio.evidence
+        cost = 1 - rule.nearness + rule.nearness / rule.mean_distance * abs(score - threshold)
+        is_favorable = was == (content.labels.favorable == content.labels.positive)
+        r = cost + r * (1 / rule.cut) if is_favorable else cost - r * (1 / rule.cut)
     if (was and not content.ratio.may_lower) or (not was and not content.ratio.may_raise):
         r = 1.0
     if content.ratio.max_margin is not None and abs(score - threshold) > content.ratio.max_margin:
@@ -185,7 +199,7 @@ def _ratio(content, points, row, z):
         missing = column.missing.points if column.missing else 0.0
         if column.reads == "number":
             counted = column.if_missing if value is None else min(max(value, -LARGEST), LARGEST)
-            r += column.points * counted
+            r += column.points * (counted - column.centre)
             r += missing if value is None else 0.0
         elif value is None:
             r += missing

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from patch_files import content_of, mixed_patch, mutated, sealed
+from patch_files import content_of, evidence_patch, mixed_patch, mutated, sealed
 from patches import bins, category, number
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -170,7 +170,7 @@ def _file(tmp_path, text):
         ("{}", "schema"),
         (b"\xff\xfe{}", "UTF-8"),
         ('{"schema": "commod.patch/99"}', "newer than"),
-        ('{"schema": "commod.audit/1"}', "expected 'commod.patch/2'"),
+        ('{"schema": "commod.audit/1"}', "expected 'commod.patch/3'"),
         ('{"schema": NaN}', "NaN is not a number"),
         ('{"a": 1, "a": 2}', "occurs twice"),
         ('{"schema": "\\ud800"}', "UTF-8"),
@@ -263,12 +263,11 @@ def test_a_content_that_contradicts_itself_is_refused(columns, changes, match):
 
 
 TEXT = mixed_patch().to_json()
+TEXTS = [TEXT, evidence_patch().to_json()]
 SLOW = {
     "deadline": None,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 }
-
-
 SEEDS = st.integers(0, 2**32)
 
 
@@ -278,13 +277,13 @@ SEEDS = st.integers(0, 2**32)
 def test_a_mutated_file_is_refused_or_the_same_patch(seed):
     random = Random(seed)
     for _ in range(20):  # 1,600 mutations in all
-        tree = mutated(random, TEXT)
+        tree = mutated(random, random.choice(TEXTS))
         try:
             read = Patch.from_json(json.dumps(tree))
         except InputError as error:
             assert "cannot be used as a patch" in str(error)
         else:
-            assert read == mixed_patch(), tree
+            assert read in (mixed_patch(), evidence_patch()), tree
 
 
 @pytest.mark.slow
@@ -294,7 +293,9 @@ def test_a_mutated_file_with_a_new_digest_is_refused_or_a_patch_that_works(seed)
     random, accepted = Random(seed), []
     for _ in range(20):  # 1,600 mutations in all
         with contextlib.suppress(InputError):
-            accepted.append(Patch.from_json(json.dumps(sealed(mutated(random, TEXT)))))
+            accepted.append(
+                Patch.from_json(json.dumps(sealed(mutated(random, random.choice(TEXTS)))))
+            )
     for read in accepted[:2]:
         assert Patch.from_json(read.to_json()) == read
         assert str(read)
@@ -309,7 +310,9 @@ def test_a_mutated_file_with_a_new_digest_is_refused_or_a_patch_that_works(seed)
 @given(SEEDS)
 def test_a_mutated_file_that_is_accepted_decides_by_its_own_rule(seed):
     try:
-        read = Patch.from_json(json.dumps(sealed(mutated(Random(seed), TEXT))))
+        random = Random(seed)
+        tree = mutated(random, random.choice(TEXTS))
+        read = Patch.from_json(json.dumps(sealed(tree)))
         edited = read.apply(ROWS)
     except InputError:
         return  # refused, or it reads other columns now

@@ -52,7 +52,7 @@ def test_model_is_valid_double_precision_and_of_an_opset_that_is_widely_run():
 def test_metadata_says_which_patch_it_is():
     patch = every_kind(threshold=0.3, labels=("no", "yes", "yes"))
     about = {p.key: p.value for p in patch.to_onnx().metadata_props}
-    assert about["schema"] == "commod.patch/2"
+    assert about["schema"] == "commod.patch/3"
     assert about["digest"] == patch.digest
     assert float(about["threshold"]) == 0.3
     assert json.loads(about["labels"]) == {"negative": "no", "positive": "yes", "favorable": "yes"}

@@ -15,11 +15,12 @@ from patches import number
 from sklearn.linear_model import LogisticRegression
 
 from commod import Patch, ScoreColumn, frontier
+from commod._record import to_plain
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.patch.content import SCHEMA, LeftOut, Ratio
 from commod.patch.file import content_digest
-from commod.patch.schema import ADDED, DEFAULTS
+from commod.patch.schema import ADDED, DEFAULTS, as_version
 from quick_updates import quick_control
 
 STORED = sorted((Path(__file__).parent / "stored").glob("*.json"))
@@ -35,17 +36,23 @@ def fitted():
     return data, model, update
 
 
+def as_file(patch, version):
+    """Return a patch as a file of an earlier version holds it."""
+    plain = as_version(to_plain(patch.content), version)
+    return {**plain, "digest": content_digest(patch.content, version)}
+
+
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
-def test_a_file_of_version_1_is_upgraded_and_saved_as_version_2(path, tmp_path):
+def test_a_file_of_version_1_is_upgraded_and_saved_as_version_3(path, tmp_path):
     text = path.read_text("utf-8")
     assert json.loads(text)["schema"] == "commod.patch/1"
     patch = Patch.load(path, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
     content = patch.content
-    assert content.schema == SCHEMA == "commod.patch/2"
+    assert content.schema == SCHEMA == "commod.patch/3"
     assert content.audit is content.left_out is content.versions is None
     assert content.base.scores_digest is content.seen.n_rows is None
     again = Patch.load(patch.save(tmp_path / "patch.json"))
-    assert again == patch and json.loads(again.to_json())["schema"] == "commod.patch/2"
+    assert again == patch and json.loads(again.to_json())["schema"] == "commod.patch/3"
     assert set(json.loads(again.to_json())) - set(json.loads(text)) == {
         "left_out",
         "audit",
@@ -54,6 +61,7 @@ def test_a_file_of_version_1_is_upgraded_and_saved_as_version_2(path, tmp_path):
         "calibration",
     }
     assert content.score_edit == "all" and content.ratio.max_margin is None
+    assert content.ratio.evidence is None and patch.scorecard.rule is None
 
 
 def test_a_file_of_version_1_has_no_field_of_version_2():
@@ -69,9 +77,10 @@ def test_a_file_of_version_1_has_no_field_of_version_2():
             Patch.from_json(json.dumps(tree))
 
 
-def test_a_file_of_version_2_has_every_field_of_version_2():
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_later_file_has_every_field_of_version_2(version):
     for name in ADDED[2]:
-        tree = json.loads(mixed_patch().to_json())
+        tree = as_file(mixed_patch(), version)
         *parts, last = name.split(".")
         holder = tree
         for part in parts:
@@ -85,7 +94,7 @@ def test_a_file_of_version_2_has_every_field_of_version_2():
 @pytest.mark.parametrize("path", DEFAULTS)
 def test_an_early_file_of_version_2_edits_all_scores(path, edit):
     patch = Patch(replace(mixed_patch().content, score_edit=edit))
-    tree = json.loads(patch.to_json())
+    tree = as_file(patch, 2)
     *parts, last = path.split(".")
     holder = tree
     for part in parts:
@@ -95,7 +104,7 @@ def test_an_early_file_of_version_2_edits_all_scores(path, edit):
         Patch.from_json(json.dumps(tree))  # its digest counts the field
     if path == "score_edit":
         patch = Patch(replace(patch.content, score_edit="all"))
-    tree["digest"] = content_digest(patch.content, absent=[path])
+    tree["digest"] = content_digest(patch.content, 2, absent=[path])
     early = Patch.from_json(json.dumps(tree))
     assert early == patch and early.content.score_edit == patch.content.score_edit
     assert early.content.ratio.max_margin is None
@@ -103,16 +112,19 @@ def test_an_early_file_of_version_2_edits_all_scores(path, edit):
 
 def test_a_version_is_not_changed_by_its_number_alone():
     tree = json.loads(mixed_patch().to_json())
-    with pytest.raises(InputError, match="unknown field"):
-        Patch.from_json(json.dumps({**tree, "schema": "commod.patch/1"}))
+    for schema in ("commod.patch/1", "commod.patch/2"):
+        with pytest.raises(InputError, match="unknown field"):
+            Patch.from_json(json.dumps({**tree, "schema": schema}))
+    with pytest.raises(InputError, match="damaged"):  # version 3 states these fields
+        Patch.from_json(json.dumps({**as_file(mixed_patch(), 2), "schema": SCHEMA}))
     tree = json.loads(STORED[0].read_text("utf-8"))
     with pytest.raises(InputError, match="lacks field"):
         Patch.from_json(json.dumps({**tree, "schema": "commod.patch/2"}))
-    for schema in ("commod.patch/3", "commod.patch/10"):
-        with pytest.raises(InputError, match=r"newer than 'commod.patch/2'"):
+    for schema in ("commod.patch/4", "commod.patch/10"):
+        with pytest.raises(InputError, match=r"newer than 'commod.patch/3'"):
             Patch.from_json(json.dumps({**tree, "schema": schema}))
     for schema in ("commod.patch/0", "commod.patch/01", "commod.patch/", "commod.patch/²"):
-        with pytest.raises(InputError, match=r"expected 'commod.patch/2'"):
+        with pytest.raises(InputError, match=r"expected 'commod.patch/3'"):
             Patch.from_json(json.dumps({**tree, "schema": schema}))
 
 

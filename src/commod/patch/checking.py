@@ -21,6 +21,7 @@ from commod.patch.content import (
     BinColumn,
     CategoryColumn,
     Column,
+    ColumnOfScore,
     Content,
     DistanceBinColumn,
     NumberColumn,
@@ -41,6 +42,7 @@ def check_content(content: Content) -> None:
     _check_reached(content)
     _check_origin(content)
     ratio = content.ratio
+    _check_evidence(ratio)
     if len(ratio.concept_weights) != len(ratio.concept_intercepts):
         raise InputError(
             f"The patch has {len(ratio.concept_weights)} concept_weights and "
@@ -93,18 +95,44 @@ def _kind(label: Value) -> str:
 def _check_whole(ratio: Ratio) -> None:
     """Refuse points that are no whole numbers where the request asks for such points."""
     points = [term.points for column in ratio.columns for term in term_points_of(column)]
-    halves = (ratio.intercept - 0.5, *points)
-    if any(points) and not all(float(value).is_integer() for value in halves):
+    halves = [ratio.intercept - 0.5] if ratio.evidence is None else []
+    if any(points) and not all(float(value).is_integer() for value in (*halves, *points)):
         raise InputError(
             "The patch says that points are whole numbers, but they are not, or its intercept does "
             "not lie halfway between two. Save the update again."
         )
 
 
+def _check_evidence(ratio: Ratio) -> None:
+    """Refuse a rule that no sum can become r by, and one that counts the distance twice."""
+    evidence = ratio.evidence
+    if evidence is None:
+        return
+    # Within these bounds no engine overflows. Scores differ by 1 at most.
+    bounds = {
+        "cut": (1 / LARGEST, LARGEST),
+        "nearness": (0.0, 1.0),
+        "mean_distance": (1 / LARGEST, 1.0),
+    }
+    for name, (low, high) in bounds.items():
+        value = getattr(evidence, name)
+        if not low <= value <= high:
+            raise InputError(
+                f"ratio.evidence.{name} of the patch is {value!r}; it must lie between {low:g} and "
+                f"{high:g}."
+            )
+    of_score = [column.name for column in ratio.columns if isinstance(column, ColumnOfScore)]
+    if of_score:
+        raise InputError(
+            f"The patch has an evidence rule, which counts the distance from the threshold, and a "
+            f"column {of_score[0]!r} that reads the score; expected one of the two."
+        )
+
+
 def _check_asked(content: Content) -> None:
     asked, ratio = content.asked, content.ratio
     check_constraints(content)
-    raising_is_gain = content.labels.favorable == content.labels.positive
+    raising_is_gain = content.labels.favorable_above
     gates = {
         "any": (True, True),
         "gains_only": (raising_is_gain, not raising_is_gain),
@@ -188,7 +216,7 @@ def _check_column(column: Column) -> None:
     elif isinstance(column, CategoryColumn):
         _check_categories(column)
     elif isinstance(column, NumberColumn):
-        _check_numbers(column.name, [column.if_missing])
+        _check_numbers(column.name, [column.if_missing, column.centre])
 
 
 def _check_bins(column: BinColumn | DistanceBinColumn) -> None:

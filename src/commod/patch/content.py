@@ -1,6 +1,6 @@
 """Define the content of a patch file: scorecard, gate, labels, request, figures and origin.
 
-The classes are the schema `commod.patch/2`. Their fields are the keys of the file. `schema.py` says
+The classes are the schema `commod.patch/3`. Their fields are the keys of the file. `schema.py` says
 which of them earlier versions lack; they are None in a patch that was loaded from such a file.
 """
 
@@ -22,9 +22,9 @@ from commod._data.encoding import (
 )
 from commod._record import EditFigures, EditRecord, FurtherConstraint, ScoreMap, Value
 from commod._record.plain import ADDED_LATER
-from commod.scorecard import DISTANCE_COLUMN, MARGIN_COLUMN, Scorecard
+from commod.scorecard import DISTANCE_COLUMN, MARGIN_COLUMN, EvidenceRule, Scorecard
 
-SCHEMA = "commod.patch/2"
+SCHEMA = "commod.patch/3"
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class TermPoints:
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A numeric column with `points` per unit.
+    """A numeric column: `points` × (value − `centre`).
 
     A missing number counts as `if_missing`. It also gets the points of `missing`, if that is given.
     """
@@ -48,6 +48,7 @@ class NumberColumn:
     concepts: tuple[float, ...]
     if_missing: float
     missing: TermPoints | None
+    centre: float = field(default=0.0, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)
@@ -137,11 +138,21 @@ Column = FrameColumn | ColumnOfScore
 
 
 @dataclass(frozen=True)
-class Ratio:
-    """r = intercept + points, added in the order of the file.
+class PatchEvidence:
+    """How the sum of the points becomes r; `EvidenceRule` has the formula and the same names."""
 
-    `concept_weights` (k,) are the weights of the concepts in r. `concept_intercepts` (k,) are the
-    values of the concepts without any points. `may_raise` and `may_lower` are the gate of an update
+    cut: float
+    nearness: float
+    mean_distance: float
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """The sum is intercept + points, added in the order of the file.
+
+    The sum is r, unless `evidence` says how it becomes r. `concept_weights` (k,) are the weights of
+    the concepts in the sum. `concept_intercepts` (k,) are the values of the concepts without any
+    points. `may_raise` and `may_lower` are the gate of an update
     with one direction: r is held at 1 where a decision may not change. So it is where
     |score − threshold| > `max_margin`, unless that is None.
     """
@@ -153,6 +164,7 @@ class Ratio:
     concept_intercepts: tuple[float, ...]
     columns: tuple[Column, ...]
     max_margin: float | None = field(default=None, metadata=ADDED_LATER)
+    evidence: PatchEvidence | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)
@@ -182,6 +194,11 @@ class Labels:
     positive: Value
     favorable: Value
     counted: Value | None = field(default=None, metadata=ADDED_LATER)
+
+    @property
+    def favorable_above(self) -> bool:
+        """Return whether a score above the threshold is the favourable decision."""
+        return self.favorable == self.positive
 
     @property
     def compared(self) -> Value:
@@ -353,8 +370,13 @@ def ratio_of(
 ) -> Ratio:
     """Return a scorecard as columns of a patch; terms without any points are left out.
 
-    `score_columns` are the columns that the score determines: the margin or the distance.
+    `score_columns` are the columns that the score determines: the margin or the distance. A change
+    that the rule of the scorecard forbids is forbidden in the patch, too.
     """
+    rule, evidence = scorecard.rule, None
+    if rule is not None:
+        evidence = PatchEvidence(rule.cut, rule.nearness, rule.mean_distance)
+        may_raise, may_lower = may_raise and rule.may_raise, may_lower and rule.may_lower
     table = _PointsByTerm(scorecard)
     start = 0
     columns: list[Column] = []
@@ -372,6 +394,7 @@ def ratio_of(
         concept_intercepts=tuple(scorecard.concept_intercepts.tolist()),
         columns=tuple(columns),
         max_margin=max_margin,
+        evidence=evidence,
     )
 
 
@@ -409,7 +432,9 @@ def _column(terms: ColumnTerms, positions: Sequence[int], table: _PointsByTerm) 
         bins = tuple(Bin(edge, **vars(table[term])) for edge, term in pairs)
         return BinColumn(terms.name, "bins", bins, missing)
     term = table[positions[0]]
-    return NumberColumn(terms.name, "number", term.points, term.concepts, terms.fill, missing)
+    return NumberColumn(
+        terms.name, "number", term.points, term.concepts, terms.fill, missing, terms.centre
+    )
 
 
 def _of_score(terms: ColumnTerms, positions: Sequence[int], table: _PointsByTerm) -> Column:
@@ -424,8 +449,22 @@ def _of_score(terms: ColumnTerms, positions: Sequence[int], table: _PointsByTerm
     return DistanceColumn(DISTANCE_COLUMN, "distance", term.points, term.concepts)
 
 
-def scorecard_of(ratio: Ratio) -> Scorecard:
+def rule_of(content: Content) -> EvidenceRule | None:
+    """Return how the sum of the points becomes r; None where the sum is r."""
+    ratio, above = content.ratio, content.labels.favorable_above
+    if ratio.evidence is None:
+        return None
+    return EvidenceRule(
+        **vars(ratio.evidence),
+        favorable_above=above,
+        may_gain=ratio.may_raise if above else ratio.may_lower,
+        may_lose=ratio.may_lower if above else ratio.may_raise,
+    )
+
+
+def scorecard_of(content: Content) -> Scorecard:
     """Return the scorecard of a patch; it decides as the scorecard that the patch was made from."""
+    ratio = content.ratio
     terms = [term for column in ratio.columns for term in term_points_of(column)]
     k = len(ratio.concept_weights)
     points = np.array([term.concepts for term in terms], dtype=np.float64).reshape(len(terms), k)
@@ -435,6 +474,7 @@ def scorecard_of(ratio: Ratio) -> Scorecard:
         contributions=_floats(ratio.concept_weights),
         concept_points=np.ascontiguousarray(points.T),
         concept_intercepts=_floats(ratio.concept_intercepts),
+        rule=rule_of(content),
     )
 
 
@@ -461,7 +501,8 @@ def terms_of(column: Column) -> ColumnTerms:
         return BinTerms(column.name, tuple(column.edges), has_missing_term=False)
     if isinstance(column, ColumnOfScore):
         return NumericTerms(column.name, 0.0, has_missing_term=False)
-    return NumericTerms(column.name, column.if_missing, column.missing is not None)
+    has_missing_term = column.missing is not None
+    return NumericTerms(column.name, column.if_missing, has_missing_term, column.centre)
 
 
 def _floats(values: Iterable[float]) -> NDArray[np.float64]:

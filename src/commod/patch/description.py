@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from commod._data.encoding import Encoding
 from commod._record import FurtherConstraint, Value, record_words
 from commod._text import label_text, n_of, number, plain, visible
 from commod.metrics._constraint import get_constraint
@@ -20,17 +21,20 @@ from commod.patch.content import (
     DistanceBinColumn,
     DistanceColumn,
     FurtherReached,
+    Labels,
     MarginColumn,
     NumberColumn,
     TermPoints,
+    rule_of,
     term_points_of,
     terms_of,
 )
-from commod.scorecard import Crossing, crossing_at
+from commod.scorecard import ADD_POINTS, Crossing, crossing_at
 
 MAX_TERMS = 12  # of one column on the page; the file has all of them
 WIDTH = 44
 MARGIN_TEXT = "margin of the base model"
+IS_SUM = " r is the sum below."
 
 DIRECTIONS = {
     (True, True): "in either direction",
@@ -52,7 +56,8 @@ def page_text(content: Content, digest: str, *, every_term: bool = False) -> str
         f"({plain(content.library)}, {plain(content.created)})"
     )
     lines = [title, "", *_rule(content), ""]
-    lines.append(f"r = {ratio.intercept:+.4g}" + (", plus points:" if ratio.columns else ""))
+    start = f"{'r =' if ratio.evidence is None else 'The sum is'} {ratio.intercept:+.4g}"
+    lines.append(start + (", plus points:" if ratio.columns else ""))
     for column in ratio.columns:
         lines += _column_text(column, len(term_points_of(column)) if every_term else MAX_TERMS)
     lines += ["", *_missing_text(content), *_asked_text(content)]
@@ -63,21 +68,32 @@ def page_text(content: Content, digest: str, *, every_term: bool = False) -> str
 
 def _rule(content: Content) -> list[str]:
     labels, base = content.labels, content.base
-    gate = DIRECTIONS[content.ratio.may_raise, content.ratio.may_lower].format(
-        positive=_label(labels.positive), negative=_label(labels.negative)
-    )
     return [
         f"The base decision is {_label(labels.positive)} if the score is above "
         f"{base.threshold:g}, otherwise {_label(labels.negative)}. The label "
         f"{_label(labels.favorable)} is favourable.",
-        f"A decision changes where r < 0, {gate}{_nearness(content)}.",
+        _change_text(content),
         _edit_text(content),
     ]
 
 
-def _nearness(content: Content) -> str:
-    margin = content.ratio.max_margin
-    return "" if margin is None else f", if the score is at most {margin:g} from the threshold"
+def _change_text(content: Content) -> str:
+    """Return when a decision changes."""
+    rule, ratio, labels = rule_of(content), content.ratio, content.labels
+    if rule is not None:
+        return " ".join([ADD_POINTS, *rule.sentences(*_sides(labels), ratio.max_margin)])
+    gate = DIRECTIONS[ratio.may_raise, ratio.may_lower].format(
+        positive=_label(labels.positive), negative=_label(labels.negative)
+    )
+    margin = ratio.max_margin
+    near = "" if margin is None else f", if the score is at most {margin:g} from the threshold"
+    return f"A decision changes where r < 0, {gate}{near}."
+
+
+def _sides(labels: Labels) -> tuple[str, str]:
+    """Return the unfavourable and the favourable label in quotes."""
+    other = labels.negative if labels.favorable_above else labels.positive
+    return f"“{_label(other)}”", f"“{_label(labels.favorable)}”"
 
 
 def _edit_text(content: Content) -> str:
@@ -89,12 +105,25 @@ def _edit_text(content: Content) -> str:
         return (
             "The edited score is the base score where the decision stays. Where it changes, the "
             f"score goes just beyond the threshold, in the order of the base scores: to {raised} "
-            f"above, to {lowered} below. r is the sum below."
+            f"above, to {lowered} below.{'' if content.ratio.evidence else IS_SUM}"
         )
     return (
         f"The edited score is sigmoid(r · (logit(score) − logit({threshold:g})) + "
-        f"logit({threshold:g})). Where r is 1, it is the base score. r is the sum below."
+        f"logit({threshold:g})). Where r is 1, it is the base score.{_ratio_text(content)}"
     )
+
+
+def _ratio_text(content: Content) -> str:
+    """Return how the sum becomes r."""
+    rule = rule_of(content)
+    if rule is None:
+        return IS_SUM
+    cost = f"{rule.fixed_cost:.6g}"
+    if rule.nearness:
+        cost += f" + {rule.cost_per_distance:.6g} · |score − {content.base.threshold:g}|"
+    gain, lose = (f"{cost} {sign} sum / {rule.cut:.6g}" for sign in "−+")
+    unfavorable, favorable = _sides(content.labels)
+    return f" r is {gain} if the base decision is {unfavorable}, and {lose} if it is {favorable}."
 
 
 def _ends(line: Crossing, low: float, high: float) -> str:
@@ -108,7 +137,11 @@ def _label(label: Value) -> str:
 
 
 def _column_text(column: Column, most: int) -> list[str]:
-    pairs = list(zip(_names(column), term_points_of(column), strict=True))
+    counted = Encoding((terms_of(column),)).counted_names
+    names = _names(column)
+    if isinstance(column, NumberColumn):
+        names[0] = plain(counted[column.name])
+    pairs = list(zip(names, term_points_of(column), strict=True))
     per_unit = NumberColumn | MarginColumn | DistanceColumn
     unit = " per unit" if isinstance(column, per_unit) else ""
     shown = [pair for pair in pairs if pair[1].points]
@@ -273,11 +306,18 @@ def _ratio_differences(one: Content, other: Content) -> Iterator[str]:
         ("may_raise", "may make decisions positive"),
         ("may_lower", "may make decisions negative"),
         ("max_margin", "largest distance from the threshold at which a decision may change"),
-        ("intercept", "intercept of r"),
+        ("intercept", "intercept of r" if other.ratio.evidence is None else "intercept of the sum"),
         ("concept_weights", "weights of the concepts"),
         ("concept_intercepts", "intercepts of the concepts"),
     ):
         yield from _change(words, getattr(one.ratio, name), getattr(other.ratio, name))
+    for name, words in (
+        ("cut", "sum that changes a decision"),
+        ("nearness", "part of its cost that grows with the distance from the threshold"),
+        ("mean_distance", "mean distance from the threshold"),
+    ):
+        rules = (one.ratio.evidence, other.ratio.evidence)
+        yield from _change(words, *(getattr(rule, name, None) for rule in rules))
     ours, theirs = ({c.name: c for c in content.ratio.columns} for content in (one, other))
     for name in ours:
         if name not in theirs:
@@ -303,6 +343,7 @@ def _column_differences(one: Column | None, other: Column) -> Iterator[str]:
         return
     if isinstance(one, NumberColumn) and isinstance(other, NumberColumn):
         yield from _change(f"{name} if missing", one.if_missing, other.if_missing)
+        yield from _change(f"centre of {name}", one.centre, other.centre)
     terms = _terms_by_name(one), _terms_by_name(other)
     yield from _term_differences(*terms)
     common = [[key for key in a if key in b] for a, b in (terms, terms[::-1])]

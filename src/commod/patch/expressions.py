@@ -29,6 +29,7 @@ from commod.patch.content import (
     DistanceColumn,
     MarginColumn,
     NumberColumn,
+    rule_of,
 )
 from commod.patch.sources import (
     MAX_BRANCHES,
@@ -70,7 +71,7 @@ def is_all_missing_type(dtype: Any) -> bool:
 
 
 def with_ratio(table: Frame, schema: nw.Schema, content: Content, work: WorkColumns) -> Frame:
-    """Add the ratio: points are added in the order of the file, a few columns at a time."""
+    """Add the sum of the points: in the order of the file, a few columns at a time."""
     table, sources = with_sources(table, schema, content.ratio.columns, work.names)
     table = table.with_columns(nw.lit(content.ratio.intercept, nw.Float64).alias(work.ratio))
     sums = _sums(schema, content.ratio.columns, work, sources)
@@ -126,7 +127,9 @@ def _number_points(column: NumberColumn | BinColumn, value: nw.Expr) -> list[nw.
     if column.points:
         is_usual = _is_between(value, -LARGEST, LARGEST)
         clipped = nw.when(known).then(value.clip(-LARGEST, LARGEST)).otherwise(column.if_missing)
-        parts.append(nw.when(is_usual).then(value).otherwise(clipped) * column.points)
+        counted = nw.when(is_usual).then(value).otherwise(clipped)
+        centred = counted - column.centre if column.centre else counted
+        parts.append(centred * column.points)
     if missing:
         parts.append(nw.when(known).then(nw.lit(0.0)).otherwise(nw.lit(missing)))
     return parts
@@ -226,7 +229,7 @@ def with_margin(table: Frame, content: Content, work: WorkColumns) -> Frame:
 
 def gated(content: Content, work: WorkColumns) -> nw.Expr:
     """Return the ratio, held at 1 where direction or `max_margin` forbid a change."""
-    score, ratio = nw.col(work.score), nw.col(work.ratio)
+    score, ratio = nw.col(work.score), _ratio_of_sum(content, work)
     if content.ratio.max_margin is not None:
         is_far = nw.col(work.distance) > content.ratio.max_margin
         ratio = nw.when(is_far).then(nw.lit(1.0)).otherwise(ratio)
@@ -235,6 +238,18 @@ def gated(content: Content, work: WorkColumns) -> nw.Expr:
     if not content.ratio.may_lower:
         ratio = nw.when(score > content.base.threshold).then(nw.lit(1.0)).otherwise(ratio)
     return ratio
+
+
+def _ratio_of_sum(content: Content, work: WorkColumns) -> nw.Expr:
+    """Return r as `EvidenceRule.ratio` computes it, before any gate; the sum itself if it is r."""
+    total, rule = nw.col(work.ratio), rule_of(content)
+    if rule is None:
+        return total
+    above = rule.pull_above
+    is_above = nw.col(work.score) > content.base.threshold
+    pull = nw.when(is_above).then(nw.lit(above)).otherwise(nw.lit(-above))
+    cost = nw.col(work.distance) * rule.cost_per_distance + rule.fixed_cost
+    return cost - total * pull
 
 
 def changed(content: Content, work: WorkColumns) -> nw.Expr:
@@ -327,8 +342,7 @@ def _label_type(content: Content) -> Any:
 
 def direction(content: Content, work: WorkColumns) -> nw.Expr:
     """Return "gain", "loss" or "kept", NULL where there is no score."""
-    raising_is_gain = content.labels.favorable == content.labels.positive
-    up, down = ("gain", "loss") if raising_is_gain else ("loss", "gain")
+    up, down = ("gain", "loss") if content.labels.favorable_above else ("loss", "gain")
     moved = nw.when(nw.col(work.decided)).then(nw.lit(up)).otherwise(nw.lit(down))
     named = nw.when(nw.col(work.changed)).then(moved).otherwise(nw.lit("kept"))
     return nw.when(~nw.col(work.score).is_null()).then(named)

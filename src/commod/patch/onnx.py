@@ -34,6 +34,7 @@ from commod.patch.content import (
     DistanceColumn,
     MarginColumn,
     NumberColumn,
+    rule_of,
     terms_of,
 )
 from commod.patch.file import content_digest
@@ -111,7 +112,8 @@ def write_onnx(content: Content, calibrated: bool = False) -> Any:
     margin = _margin(graph, content, score, is_at_threshold)
     distance = graph.node("Abs", graph.node("Sub", score, threshold))
     total = _total(graph, content, margin, distance)
-    ratio = _gated(graph, content, score, distance, total)
+    ratio = _ratio_of_sum(graph, content, score, distance, total)
+    ratio = _gated(graph, content, score, distance, ratio)
     flipped = graph.node(
         "And", graph.node("Less", ratio, graph.constant(0.0)), graph.node("Not", is_at_threshold)
     )
@@ -250,6 +252,8 @@ def _number_points(graph: _Graph, column: NumberColumn | BinColumn) -> list[str]
     bounds = graph.constant(-LARGEST), graph.constant(LARGEST)
     bounded = graph.node("Clip", value, *bounds)
     filled = graph.node("Where", known, bounded, graph.constant(column.if_missing))
+    if column.centre:
+        filled = graph.node("Sub", filled, graph.constant(column.centre))
     parts = [graph.node("Mul", filled, graph.constant(column.points))]
     if missing:
         parts.append(graph.node("Where", known, graph.constant(0.0), graph.constant(missing)))
@@ -323,6 +327,19 @@ def _margin(graph: _Graph, content: Content, score: str, is_at_threshold: str) -
     start = graph.constant(float(logit(content.base.threshold)))
     margin = graph.node("Sub", graph.node("Log", odds), start)
     return graph.node("Where", is_at_threshold, graph.constant(0.0), margin)
+
+
+def _ratio_of_sum(graph: _Graph, content: Content, score: str, distance: str, total: str) -> str:
+    """Return r as `EvidenceRule.ratio` computes it, before any gate; the sum itself if it is r."""
+    rule = rule_of(content)
+    if rule is None:
+        return total
+    is_above = graph.node("Greater", score, graph.constant(content.base.threshold))
+    above = rule.pull_above
+    pull = graph.node("Where", is_above, graph.constant(above), graph.constant(-above))
+    rise = graph.node("Mul", distance, graph.constant(rule.cost_per_distance))
+    cost = graph.node("Add", rise, graph.constant(rule.fixed_cost))
+    return graph.node("Sub", cost, graph.node("Mul", total, pull))
 
 
 def _gated(graph: _Graph, content: Content, score: str, distance: str, ratio: str) -> str:

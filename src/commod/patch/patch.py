@@ -178,8 +178,8 @@ class Patch:
 
     @property
     def scorecard(self) -> Scorecard:
-        """Return r and its concepts as a `Scorecard`, which NumPy evaluates."""
-        return scorecard_of(self.content.ratio)
+        """Return points, concepts and rule as a `Scorecard`, which NumPy evaluates."""
+        return scorecard_of(self.content)
 
     def apply(
         self,

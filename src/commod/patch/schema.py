@@ -1,8 +1,8 @@
 """Read every version of the patch schema: which fields each version added, and how to upgrade.
 
 A file of an earlier version is upgraded when it is loaded: a field that its version did not have is
-None, or has the value of `DEFAULTS`. Its digest is checked over the fields that it has. A file is
-always written in the newest version.
+None, or has the value of `DEFAULTS`, or the default of its record. Its digest is checked over the
+fields that it has. A file is always written in the newest version.
 """
 
 from __future__ import annotations
@@ -17,10 +17,17 @@ from commod.patch.content import SCHEMA
 FAMILY, _, _newest = SCHEMA.partition("/")
 NEWEST = int(_newest)
 
-# The fields that each version added, as paths of keys. None in an upgraded file: not known.
+# The fields that each version added, as paths of keys; a list stands for each of its entries.
+# Those of version 2 are None in an upgraded file: not known.
 ADDED: Mapping[int, tuple[str, ...]] = {
     1: (),
     2: ("base.scores_digest", "seen.n_rows", "left_out", "audit", "versions"),
+    3: (
+        "ratio.evidence",
+        "ratio.columns.centre",
+        "history.earlier.ratio.evidence",
+        "history.earlier.ratio.columns.centre",
+    ),
 }
 # Fields that version 2 got before its release, with the value that a file without them has.
 DEFAULTS: Mapping[str, Any] = {
@@ -49,7 +56,7 @@ def version_of(schema: Any) -> int:
     1
     >>> version_of("commod.patch/999")
     Traceback (most recent call last):
-    commod.exceptions.InputError: Its schema is 'commod.patch/999', newer than 'commod.patch/2', ...
+    commod.exceptions.InputError: Its schema is 'commod.patch/999', newer than 'commod.patch/3', ...
     """
     family, _, number = str(schema).partition("/")
     if family == FAMILY and re.fullmatch("[1-9][0-9]{0,8}", number):
@@ -66,14 +73,15 @@ def upgraded(data: dict[str, Any], version: int) -> dict[str, Any]:
     """Return the content of a file of `version` with all fields that later versions added."""
     changed = {**data, "schema": SCHEMA}
     for path, holder, name in _fields(changed, [*_added_after(version), *DEFAULTS]):
-        if name in holder and path in DEFAULTS and version == NEWEST:
+        if name in holder and path in DEFAULTS and version > 1:
             continue
         if name in holder:
             raise InputError(
                 f"It has an unknown field {name!r}: its schema, {FAMILY}/{version}, has no such "
                 "field."
             )
-        holder[name] = DEFAULTS.get(path)
+        if path not in ADDED[3]:
+            holder[name] = DEFAULTS.get(path)
     return changed
 
 
@@ -84,7 +92,7 @@ def as_version(plain: dict[str, Any], version: int, absent: Collection[str] = ()
     """
     changed = {**plain, "schema": f"{FAMILY}/{version}"}
     for _, holder, name in _fields(changed, [*_added_after(version), *absent]):
-        del holder[name]
+        holder.pop(name, None)  # a column of categories has no centre
     for part, name in LEFT_OUT_IF_EMPTY:
         if changed[part].get(name) in (None, []):
             changed[part] = {key: value for key, value in changed[part].items() if key != name}
@@ -112,13 +120,25 @@ def _fields(
     data: dict[str, Any], paths: Iterable[str]
 ) -> Iterator[tuple[str, dict[str, Any], str]]:
     """Yield path, object and name of each field; objects are copied before."""
-    copied: set[str] = set()
     for path in paths:
-        part, _, name = path.rpartition(".")
-        if not part:
-            yield path, data, name
-        elif isinstance(data.get(part), dict):  # else reading the content refuses it
-            if part not in copied:
-                data[part] = dict(data[part])
-                copied.add(part)
-            yield path, data[part], name
+        *parts, name = path.split(".")
+        holders = [data]
+        for part in parts:
+            holders = [inner for holder in holders for inner in _copies(holder, part)]
+        for holder in holders:
+            yield path, holder, name
+
+
+def _copies(holder: dict[str, Any], part: str) -> list[dict[str, Any]]:
+    """Return the object in a field, or those in its list, after putting copies in their place.
+
+    What is neither is left alone: reading the content refuses it.
+    """
+    value = holder.get(part)
+    if isinstance(value, dict):
+        holder[part] = dict(value)
+        return [holder[part]]
+    if isinstance(value, list):
+        holder[part] = [dict(item) if isinstance(item, dict) else item for item in value]
+        return [item for item in holder[part] if isinstance(item, dict)]
+    return []

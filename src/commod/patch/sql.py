@@ -28,11 +28,12 @@ from commod.patch.content import (
     DistanceBinColumn,
     MarginColumn,
     NumberColumn,
+    rule_of,
 )
 from commod.patch.file import content_digest
 from commod.patch.frames import CALIBRATED
 from commod.patch.query import DIALECTS, Query
-from commod.scorecard import MAX_EXPONENT, SCORE_CLIP, crossing_at, margins
+from commod.scorecard import ADD_POINTS, MAX_EXPONENT, SCORE_CLIP, crossing_at, margins
 
 MAX_BRANCHES = 50  # categories in one CASE; more of them become a joined table
 MAX_COLUMNS_PER_EXPRESSION = 50  # engines overflow on deep expressions
@@ -115,10 +116,23 @@ def write_sql(
 def _header(content: Content, dialect: str) -> str:
     lines = [
         f"A commod patch: base decisions (score > {content.base.threshold!r}) and scores, edited.",
+        *_rule_in_words(content),
         *([] if DIALECTS[dialect].is_run else [f"Written and parsed for {dialect}, not run."]),
         f"Digest of its content: {content_digest(content)}",
     ]
     return "".join(f"-- {line}\n" for line in lines)
+
+
+def _rule_in_words(content: Content) -> list[str]:
+    """Return how a sum of evidence changes decisions, in ASCII: not every database has a − or a ×.
+
+    Labels are not named, because a line break in one would end the comment.
+    """
+    rule = rule_of(content)
+    if rule is None:
+        return []
+    lines = [ADD_POINTS, *rule.sentences(max_margin=content.ratio.max_margin)]
+    return [line.replace("−", "-").replace("×", "*") for line in lines]
 
 
 def _names(content: Content, columns: Mapping[str, str] | None) -> dict[str, str]:
@@ -226,12 +240,17 @@ def _points(query: Query, content: Content) -> dict[str, Node]:
 def _number_points(query: Query, column: NumberColumn, value: Node, i: int) -> dict[str, Node]:
     nodes = {}
     if column.points:
+        missing, most, least = (
+            query.number((number - column.centre) * column.points)
+            for number in (column.if_missing, LARGEST, -LARGEST)
+        )
+        centred = value - query.number(column.centre) if column.centre else value
         nodes[f"points_{i}"] = query.case(
-            (query.is_null(value), query.number(column.if_missing * column.points)),
-            (value > query.number(LARGEST), query.number(LARGEST * column.points)),
-            (value < query.number(-LARGEST), query.number(-LARGEST * column.points)),
-            *_underflow(query, value, _vanishing(column.points)),
-            default=value * query.number(column.points),
+            (query.is_null(value), missing),
+            (value > query.number(LARGEST), most),
+            (value < query.number(-LARGEST), least),
+            *_underflow(query, centred, _vanishing(column.points)),
+            default=centred * query.number(column.points),
         )
     if column.missing is not None and column.missing.points:
         points = query.number(column.missing.points)
@@ -313,7 +332,11 @@ def _add_ratio(query: Query, content: Content) -> None:
         name = f"sum_before_{len(parts)}"
         query.stage({name: query.total([total, *now])})
         total = query.work(name)
-    query.stage({"ratio": _gated(query, content, query.total([total, *parts]))})
+    total = query.total([total, *parts])
+    if content.ratio.evidence is not None:
+        query.stage({"evidence": total})
+        total = _ratio_of_evidence(query, content)
+    query.stage({"ratio": _gated(query, content, total)})
 
 
 def _parts(query: Query, content: Content) -> list[Node]:
@@ -351,6 +374,23 @@ def _product(query: Query, value: Node, factor: float) -> Node:
     product = value * query.number(factor)
     vanishing = _underflow(query, value, _vanishing(factor))
     return query.case(*vanishing, default=product) if vanishing else product
+
+
+def _ratio_of_evidence(query: Query, content: Content) -> Node:
+    """Return r as `EvidenceRule.ratio` computes it, before any gate."""
+    rule, total = rule_of(content), query.work("evidence")
+    assert rule is not None
+    above = rule.pull_above
+    is_above = query.work("score") > query.number(content.base.threshold)
+    pull = query.case(
+        *_underflow(query, total, _vanishing(above)),
+        (is_above, total * query.number(above)),
+        default=total * query.number(-above),
+    )
+    cost = query.number(rule.fixed_cost)
+    if rule.cost_per_distance:
+        cost = cost + _product(query, query.work("distance"), rule.cost_per_distance)
+    return cost - pull
 
 
 def _gated(query: Query, content: Content, total: Node) -> Node:
@@ -432,7 +472,7 @@ def _outputs(query: Query, content: Content, prefix: str) -> dict[str, Node]:
     decided, changed = query.work("decided"), query.work("changed").eq(query.integer(1))
     yes, no = decided.eq(query.integer(1)), decided.eq(query.integer(0))
     labels = content.labels
-    up, down = ("gain", "loss") if labels.favorable == labels.positive else ("loss", "gain")
+    up, down = ("gain", "loss") if labels.favorable_above else ("loss", "gain")
     return {
         prefix + "score": _on_side_of_decision(query, content.base.threshold, yes, no),
         prefix + "decision": query.case(

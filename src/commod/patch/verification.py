@@ -179,7 +179,10 @@ def _own_numbers(column: NumberColumn | BinColumn, column_of_X: Column) -> Itera
     if column_of_X.kind != "numeric":
         yield f"The patch reads numbers in column {column.name!r}; X holds categories there."
         return
-    numbers = column.edges if isinstance(column, BinColumn) else [column.if_missing]
+    if isinstance(column, BinColumn):
+        numbers = column.edges
+    else:  # often the same number twice
+        numbers = sorted({column.if_missing, column.centre})
     for number in numbers:
         n = int((column_of_X.values == number).sum())
         if 0 < n < MIN_CATEGORY_SIZE and float(f"{number:.{ROUND}g}") != number:
