@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import commod
@@ -84,6 +84,8 @@ def is_possible(edits, locks):
 
 @settings(max_examples=10)
 @given(steps_of_a_user, st.booleans())
+@example([({"age": "lock"}, "target"), ({"edit": "round", "step": 0.25}, "keep")], True)
+@example([({"age": 0.2}, "target"), ({"town": "lock"}, "target")], True)
 def test_figures_on_the_page_are_those_of_the_built_update(steps, expecting):
     session, locks = session_of(EXPECTING if expecting else UPDATE), set()
     for edits, offset in steps:

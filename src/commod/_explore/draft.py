@@ -102,7 +102,7 @@ class Draft:
         """Return the draft after one more edit."""
         edited = edited_points(self.base.fitted, self.now.points, plan.edits)
         self._check_locks(plan)
-        now = points_with_cut(self.base.fitted, self.now, edited, plan)
+        now = points_with_cut(self.base.fitted, self.now, edited, plan, self._locked_by_edits)
         words = ", ".join(map(edit_words, plan.edits))
         return Draft(self.base, (*self.plans, plan), now, words, self)
 
@@ -130,9 +130,13 @@ class Draft:
     @property
     def locked(self) -> list[str]:
         """Return the columns that the update must not read: those of its fit and of edits."""
-        named = [edit.name for plan in self.plans for edit in plan.edits if isinstance(edit, Lock)]
         fitted = [str(name) for name in self.base.update.fitted_param("locked_features")]
-        return list(dict.fromkeys([*fitted, *named]))
+        return list(dict.fromkeys([*fitted, *self._locked_by_edits]))
+
+    @property
+    def _locked_by_edits(self) -> tuple[str, ...]:
+        named = [edit.name for plan in self.plans for edit in plan.edits if isinstance(edit, Lock)]
+        return tuple(dict.fromkeys(named))
 
     @cached_property
     def audit(self) -> Audit:

@@ -6,6 +6,7 @@ the cut and who changes. `points_with_cut` returns these alone; they are those o
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.codes import plain
+from commod._data.columns import column_without_values
 from commod._data.encoding import Encoding, TermTable
 from commod._evidence.cut import evidence, path_of, stop_on
 from commod._evidence.search import costs_at
-from commod._evidence.task import with_bounds
+from commod._evidence.task import N_FOLDS, with_bounds
 from commod._explore.quiet import without_warnings
 from commod._record import ExpectedOnNewPeople
 from commod._record.edits import AnyEdit, edit_words
@@ -110,6 +112,28 @@ class FittedRows:
         """Return the problem in the direction of the update; its counts are kept."""
         return self.rows.problem.with_direction(*self.update._moves(self.update.direction_))
 
+    def problem_without(self, locked: tuple[str, ...]) -> FitProblem:
+        """Return the problem with the folds of rows that are read again without some columns.
+
+        A row's fold depends on its content. An edit after a lock reads rows without the column.
+        """
+        if not locked:
+            return self.problem
+        known = self._problems.get(locked)
+        if known is None:
+            rows = self.problem.rows
+            read = [
+                column_without_values(column.name, len(rows)) if column.name in locked else column
+                for column in rows.columns
+            ]
+            known = self._problems[locked] = copy.copy(self.problem)
+            vars(known)["fold"] = replace(rows, columns=read).folds(N_FOLDS)
+        return known
+
+    @cached_property
+    def _problems(self) -> dict[tuple[str, ...], FitProblem]:
+        return {}
+
     @cached_property
     def n_people(self) -> NDArray[np.intp]:
         """Return how many people each term describes, (d,)."""
@@ -164,10 +188,18 @@ def fitted_points(fitted: FittedRows) -> PointsWithCut:
 
 
 def points_with_cut(
-    fitted: FittedRows, before: PointsWithCut, edited: EditedPoints, plan: EditPlan
+    fitted: FittedRows,
+    before: PointsWithCut,
+    edited: EditedPoints,
+    plan: EditPlan,
+    locked: tuple[str, ...] = (),
 ) -> PointsWithCut:
-    """Return edited points with the cut that a plan asks for; `before` are those before the edit."""
-    problem, update = fitted.problem, fitted.update
+    """Return edited points with the cut that a plan asks for.
+
+    `before` are the points before the edit, and `locked` the columns that earlier edits have
+    locked.
+    """
+    problem, update = fitted.problem_without(locked), fitted.update
     is_edited = before.is_edited | edited.is_edited
     card = replace(update.scorecard_, rule=before.rule)
     found = fit_edit(
