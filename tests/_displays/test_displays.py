@@ -12,7 +12,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from commod import ScoreColumn, audit, frontier
+from commod import COMMOD, ScoreColumn, audit, frontier
 from commod._displays import CalibrationDisplay, ChangeDisplay, ConceptDisplay, FrontierDisplay
 from commod._displays.calibration import Reliability
 from commod._record import Card, CardLine, Concept, Estimate
@@ -277,10 +277,14 @@ def test_concepts_are_those_of_the_explanation(update, data):
     assert by_update.axes_.shape == (sum(bool(c.lines) for c in why.card.concepts), 2)
 
 
-def test_bars_to_the_right_push_towards_a_change(update, data):
+@pytest.mark.slow
+def test_bars_of_a_ratio_to_the_right_push_towards_a_change(model, data):
+    update = COMMOD(model, epochs=60, lambda_fair=6, adversary_hidden=(8,), random_state=0)
+    update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
     display = ConceptDisplay.from_estimator(update, data.data)
     concepts = [c for c in display.card.concepts if c.lines]
     points = dict(update.scorecard_.rows())
+    assert concepts and points
     for concept, (left, right) in zip(concepts, display.axes_, strict=True):
         widths = [bar.get_width() for bar in left.patches]
         for line, width in zip(concept.lines, widths, strict=True):

@@ -55,7 +55,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def update(rows):
-    return quick_control(ScoreColumn("score"), target=0.8, sparsity=0).fit(**rows)
+    return quick_control(ScoreColumn("score"), target=0.8).fit(**rows)
 
 
 @pytest.fixture(scope="module")
@@ -132,13 +132,13 @@ def test_a_frontier_shows_one_line_per_update_and_the_rows(results):
     assert "900 fit rows" in " ".join(words)
 
 
-def test_a_frontier_shows_in_what_updates_with_one_target_differ(rows, update):
+def test_a_frontier_shows_in_what_updates_differ_beside_their_target(rows, update):
     people = {k: v for k, v in rows.items() if k != "X"}
     curve = commod.frontier(update, rows["X"], **people)
     words = read(curve).words
-    assert curve.frame()["target"].duplicated().any()
-    assert "shrinkage" in words
-    assert {f"{value:.3g}" for value in curve.frame()["shrinkage"][:30]} <= set(words)
+    for name in ("nearness", "n_terms"):
+        assert name in words
+        assert {f"{value:.3g}" for value in curve.frame()[name][:30]} <= set(words)
 
 
 def test_numbers_are_not_broken_into_lines(results):

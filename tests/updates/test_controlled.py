@@ -13,7 +13,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import sklearn
 from hypothesis import HealthCheck, example, given, settings
@@ -841,7 +840,10 @@ def test_a_promise_that_no_update_keeps_is_refused_in_words(rows):
         ),
         ({"numeric": "cubes"}, r"numeric='cubes' is not known; choose one of unit, bins"),
         ({"monotone": {"x9": 1}}, r"monotone names 'x9', but X has no such column \(columns: x0"),
-        ({"monotone": {"x0": 2}}, r"monotone=\{'x0': 2\}: pass 1 where a larger value may only help"),
+        (
+            {"monotone": {"x0": 2}},
+            r"monotone=\{'x0': 2\}: pass 1 where a larger value may only help",
+        ),
         ({"monotone": "x0"}, r"monotone='x0' must map columns to 1 or -1"),
         ({"max_lines": 0}, r"max_lines=0 must be a finite number >= 1"),
         ({"borderline": -0.1}, r"borderline=-0.1 must be"),

@@ -197,13 +197,8 @@ def terms_view(draft: Draft, words: str = "") -> Plain:
     }
 
 
-def _rule_view(rule: EvidenceRule | None, max_margin: float | None) -> Plain:
+def _rule_view(rule: EvidenceRule, max_margin: float | None) -> Plain:
     """Return how the sum of the points decides, and what the sign of points means."""
-    if rule is None:
-        return {
-            "rule": "A decision changes where the points add up to less than 0.",
-            "sign": "Points below 0 push towards a change.",
-        }
     sentences = [ADD_POINTS, *rule.sentences(max_margin=max_margin), EVIDENCE]
     return {"rule": " ".join(sentences), "sign": f"{texts.sentence_case(POSITIVE_POINTS)}."}
 

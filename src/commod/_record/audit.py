@@ -137,14 +137,17 @@ class UnknownGroups:
 class ExpectedOnNewPeople:
     """What the fit expects of the update on a new sample of as many people as it was fitted on.
 
-    `fairness` is the metric of the request, `spread` its standard deviation over five parts of the
-    rows that it was measured on. `accuracy` is None without true labels.
+    `fairness` is the metric of the request. In 95 of 100 such samples it lies between `low` and
+    `high`. `accuracy` is None without true labels. Only files of version 0.2 have a `spread`: the
+    standard deviation of the fairness over five parts of the rows that it was measured on.
     """
 
     fairness: float
     change_rate: float
     accuracy: float | None
-    spread: float | None
+    spread: float | None = field(default=None, metadata=ADDED_LATER)
+    low: float | None = field(default=None, metadata=ADDED_LATER)
+    high: float | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)

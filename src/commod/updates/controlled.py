@@ -400,7 +400,9 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
     def _fit_problem(self, problem: FitProblem) -> None:
         """Find the update of a problem, and store it with its figures."""
         part = point_problem(problem)
-        self._store_fit(fit_update(self, part, None if part is problem else PeopleInMemory(problem)))
+        self._store_fit(
+            fit_update(self, part, None if part is problem else PeopleInMemory(problem))
+        )
 
     def _store_fit(self, fitted: FittedUpdate) -> None:
         """Store an update that makes no promise, with its figures on all people."""

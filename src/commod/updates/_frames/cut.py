@@ -334,7 +334,9 @@ def first_bins(task: EvidenceTask, found: FoundUpdate, n_others: float, *, is_sw
 
     n_changed, top = float((score > found.cut).sum()), value_at(0)
     if is_swept:
-        return Bins((np.inf, -np.inf), (value_at(len(ordered)), value_at(0.001 * len(ordered))), top)
+        return Bins(
+            (np.inf, -np.inf), (value_at(len(ordered)), value_at(0.001 * len(ordered))), top
+        )
     width = MAX_SINGLE / 2 / n_others * len(task)
     single = value_at(n_changed + width), value_at(n_changed - width)
     fine = value_at(2 * n_changed + 0.01 * len(task)), value_at(0.5 * n_changed)
