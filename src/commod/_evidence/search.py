@@ -109,7 +109,7 @@ class Regression:
 
     def __init__(self, task: EvidenceTask, other: Regression | None = None) -> None:
         self.task = task
-        self.design = design_of(task) if other is None else other.design
+        self.design: Design = design_of(task) if other is None else other.design
         self.alpha = smallest_penalty(task.smallest_base)
         self.is_free = np.isnan(task.pinned[self.design.terms])
         self.rows_of = [np.flatnonzero(task.fold == f) for f in range(N_FOLDS)]
