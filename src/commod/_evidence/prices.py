@@ -179,7 +179,7 @@ class Pricing:
             correction = made.slopes @ (moved - changed @ self.expected)
 
     def beside_caps(self, rates: Floats) -> Iterator[Floats]:
-        """Yield values for the worst inequality, with caps at several weights; none without caps."""
+        """Yield values for the worst inequality and caps at several weights; none without caps."""
         made = self.task.inequalities(rates)
         is_cap = made.constraint < 0
         slack = made.slopes @ self.base + made.constant

@@ -198,7 +198,7 @@ def _interval(task: EvidenceTask, score: Floats) -> tuple[float, float]:
     found = []
     for _ in range(N_BOOTSTRAPS):
         people = random.multinomial(n, np.full(n, 1 / n)).astype(np.float64)
-        totals = np.bincount(task.cell[:, 0], people, task.n_cells + 1)[:-1]
+        totals = np.bincount(task.cell[:, 0], people, task.n_cells + 1)[:-1].astype(np.float64)
         drawn = replace(task, weight=people, people=people, totals=totals, sizes=totals)
         stop = best_stop(drawn, score)
         found.append(stop.n_changed if stop.is_reached else np.inf)
