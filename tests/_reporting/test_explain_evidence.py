@@ -138,6 +138,8 @@ def test_the_text_says_the_rule_and_that_points_are_evidence(update, why):
     rule = update.scorecard_.rule
     assert ("becomes favourable" in repr(why)) == rule.may_gain
     assert ("becomes unfavourable" in repr(why)) == rule.may_lose
+    far = "No decision changes if the score is more than 0.2 from the threshold."
+    assert (far in repr(why)) == (update.max_margin is not None)
 
 
 # -- people ---------------------------------------------------------------------------------------

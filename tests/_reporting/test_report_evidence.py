@@ -78,11 +78,6 @@ def test_a_card_whose_sum_is_r_reads_as_before(rendered):
     assert "evidence" not in text
 
 
-def test_the_largest_distance_is_part_of_the_rule(made):
-    found = replace(made[1], request=replace(made[1].request, max_margin=0.2))
-    assert "No decision changes if the score is more than 0.2 from" in why_of("markdown", found)
-
-
 def test_effects_name_the_changes_that_are_allowed():
     def effects(**moves):
         rule = CardRule(0.4, 0.0, 1.0, True, **moves, sentences=())

@@ -99,7 +99,9 @@ class ConceptDisplay:
         before = rows.base.decisions
         changed = update.decide_rows(rows) != before
         favorable = before == (update.pos_label_ == update.favorable_label_)
-        return cls(card=make_card(scorecard, rows.terms, changed, favorable)).plot(ax, **kwargs)
+        max_margin = update.allowed_changes().max_margin
+        card = make_card(scorecard, rows.terms, changed, favorable, max_margin)
+        return cls(card=card).plot(ax, **kwargs)
 
     @classmethod
     def from_explanation(cls, explanation: Any, *, ax: Axes | None = None, **kwargs: Any) -> Self:

@@ -20,7 +20,7 @@ from commod._evidence.task import TINY, Codes, EvidenceTask, Floats, Mask
 MAX_STOPS = 20_000  # counts along an order; the counts around the cut are then taken one by one
 N_TRIED = 60  # counts that are compared where none is enough
 N_CORRECTIONS = 12  # of the chance of new samples, which depends on the count
-CUT_DIGITS = 6  # significant digits of the cut
+CUT_DIGITS, MOST_DIGITS = 6, 17  # significant digits of the cut; more where evidence is close
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,12 @@ class Path:
         """Return the evidence between the last person who changes and the next; inf for nobody."""
         if at == 0:
             return np.inf
-        return float(f"{(self.lowest[at] + self.next[at]) / 2:.{CUT_DIGITS - 1}e}")
+        low, high = float(self.next[at]), float(self.lowest[at])
+        for digits in range(CUT_DIGITS, MOST_DIGITS + 1):
+            cut = float(f"{(low + high) / 2:.{digits - 1}e}")
+            if low <= cut < high:
+                return cut
+        return low
 
 
 def evidence(task: EvidenceTask, v: Floats, cost: Floats) -> Floats:
@@ -61,8 +66,8 @@ def path_of(task: EvidenceTask, score: Floats, window: tuple[float, float] | Non
     Nobody changes whose change is expected to hurt. Of very many counts, MAX_STOPS are taken, and
     all of them where the score lies in `window`.
     """
-    order = np.argsort(-score, kind="stable")
-    order = order[: np.count_nonzero(score > 0)]
+    order = np.flatnonzero(score > 0)
+    order = order[np.argsort(-score[order], kind="stable")]
     sorted_score = score[order]
     ends = np.flatnonzero(np.diff(sorted_score, append=-np.inf)) + 1
     if len(ends) > MAX_STOPS:
@@ -143,7 +148,7 @@ def stop_of(task: EvidenceTask, path: Path, at: int, is_reached: bool) -> Stop:
         path.cut(at),
         float(path.n_changed[at]),
         is_reached,
-        task.expected(rates),
+        task.expected(rates[:, None])[:, 0],
         rates,
         path.caps[:, at],
     )
@@ -154,7 +159,8 @@ def stop_at_cut(task: EvidenceTask, score: Floats, cut: float) -> Stop:
     changed = score > cut
     side = task.side * changed
     rates = np.clip(task.base_rates + task.added(side), 0.0, 1.0)
-    expected, n_changed = task.expected(rates), float(task.people[changed].sum())
+    expected = task.expected(rates[:, None])[:, 0]
+    n_changed = float(task.people[changed].sum())
     is_reached = bool((task.slack(expected) >= -TINY).all())
     return Stop(cut, n_changed, is_reached, expected, rates, side @ task.caps_steps)
 
@@ -192,7 +198,7 @@ def _first_expected(task: EvidenceTask, path: Path, slack: Floats) -> int | None
     for step in range(N_CORRECTIONS):
         if at is None:
             return None
-        gap = task.slack(task.expected(path.rates[:, at]))
+        gap = task.slack(task.expected(path.rates[:, [at]]))[:, 0]
         if (gap >= -TINY).all():
             return at
         margin = 1e-6 * 2**step  # so that counts that go up and down by chance end it
@@ -224,7 +230,7 @@ def _nearly_best(
     if not len(allowed):
         return 0, False
     tried = _spread(allowed)
-    worst = np.array([task.slack(task.expected(path.rates[:, i])).min() for i in tried])
+    worst = task.slack(task.expected(path.rates[:, tried])).min(axis=0)
     best = int(np.argmax(worst))
     if is_budget:
         return int(tried[best]), bool(worst[best] >= -TINY)

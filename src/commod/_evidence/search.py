@@ -10,14 +10,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from commod._evidence.cut import (
+    MAX_STOPS,
+    Path,
     Stop,
     best_stop,
     evidence,
@@ -38,14 +39,12 @@ from commod._evidence.points import (
     solve_lines,
     whole,
 )
-from commod._evidence.prices import prices_of
+from commod._evidence.prices import Pricing, priced_rows
 from commod._evidence.sums import Design, Sums, dense_rows, design_of, sums_of
-from commod._evidence.task import N_FOLDS, Codes, EvidenceTask, Floats, Mask
+from commod._evidence.task import N_FOLDS, EvidenceTask, Floats, Mask
 
 N_PASSES = 2  # regressions in which rows near the cut count more
-N_ROUNDS = 4  # of prices, each corrected by what the last ones led to
 LEAST_WEIGHT = 0.05  # of a row far from the cut
-MAX_PRICED_ROWS = 20_000  # on which prices are sought
 INNER_DIGITS = 6  # of numbers between the steps: the last bits depend on the processor
 SHORT_NEARNESS = 0.05  # ties of a short card are broken by the distance from the threshold
 NEARNESS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # values of t that are tried
@@ -105,21 +104,35 @@ class FoundUpdate:
 
 
 class Regression:
-    """The regressions of a task on one set of terms; rows may count differently in each pass."""
+    """The regressions of a task on one set of terms; rows may count differently in each pass.
 
-    def __init__(self, task: EvidenceTask) -> None:
+    `other` is that of the same rows in another direction of changes.
+    """
+
+    def __init__(self, task: EvidenceTask, other: Regression | None = None) -> None:
         self.task = task
-        self.design = design_of(task)
+        self.design: Design = design_of(task) if other is None else other.design
         self.alpha = smallest_penalty(task.smallest_base)
         self.is_free = np.isnan(task.pinned[self.design.terms])
         self.rows_of = [np.flatnonzero(task.fold == f) for f in range(N_FOLDS)]
         self.priced = priced_rows(task)
-        self.start = sums_of(task, self.design, task.is_known.astype(np.float64))
+        if other is None:
+            self.start = sums_of(task, self.design, task.is_known.astype(np.float64))
+        else:
+            self.start = other.start
 
     @cached_property
     def priced_terms(self) -> Floats:
         """Return the standardised terms of the priced rows, (m, d + 1)."""
         return dense_rows(self.design, self.priced)
+
+    def effects(self, solutions: list[Floats]) -> Floats:
+        """Return what a positive decision of priced rows is expected to add to the sums, (m, K)."""
+        fold = self.task.fold[self.priced]
+        expected = np.zeros((len(self.priced), solutions[0].shape[1]))
+        for f, solution in enumerate(solutions):
+            expected[fold == f] = self.priced_terms[fold == f] @ solution
+        return expected
 
     def by_fold(self, values: list[Points]) -> Floats:
         """Return v of each person by the points of their own fold, (n,)."""
@@ -127,12 +140,6 @@ class Regression:
         for rows, points in zip(self.rows_of, values, strict=True):
             v[rows] = self.task.terms.take(rows).total(points.values, points.intercept)
         return v
-
-
-def priced_rows(task: EvidenceTask) -> Codes:
-    """Return the rows that prices are sought on: those that may change, evenly by fold."""
-    rows = np.flatnonzero(task.may_change)
-    return rows[:: -(-len(rows) // MAX_PRICED_ROWS)] if len(rows) else rows
 
 
 # ---------------------------------------------------------------------------------------------
@@ -145,7 +152,6 @@ class Valued(NamedTuple):
     coef: Floats
     v: Floats
     stop: Stop
-    score: Floats
 
 
 def price(found: Regression, sums: Sums, cost: Floats, settings: Settings, rates: Floats) -> Valued:
@@ -156,18 +162,18 @@ def price(found: Regression, sums: Sums, cost: Floats, settings: Settings, rates
     task = found.task
     folds = range(N_FOLDS) if task.is_new else [None] * N_FOLDS
     solutions = [solve(*sums.without(fold), found.alpha) for fold in folds]
-    pricing = Pricing(found, solutions, cost)
-    best: Valued | None = None
-    for coef in pricing.rounds(rates):
+    pricing = Pricing(task, found.priced, found.effects(solutions), cost)
+
+    def valued(coef: Floats) -> Valued:
+        coef = significant(coef, INNER_DIGITS)
         v = found.by_fold([_inner_points(found.design, s @ coef) for s in solutions])
-        score = evidence(task, v, cost)
-        stop = best_stop(task, score, is_budget=settings.is_budget)
-        valued = Valued(coef, v, stop, score)
-        if best is None or stop.rank(task) < best.stop.rank(task):
-            best = valued
-        pricing.learn(valued)
-    assert best is not None
-    return best
+        stop = best_stop(task, evidence(task, v, cost), is_budget=settings.is_budget)
+        return Valued(coef, v, stop)
+
+    tried = [valued(coef) for coef in pricing.rounds(rates)]
+    if not any(one.stop.is_reached for one in tried):
+        tried += [valued(coef) for coef in pricing.beside_caps(rates)]
+    return min(tried, key=lambda one: one.stop.rank(task))
 
 
 def _inner_points(design: Design, solution: Floats) -> Points:
@@ -177,79 +183,30 @@ def _inner_points(design: Design, solution: Floats) -> Points:
     return Points(values, float(significant(solution[:1], INNER_DIGITS)[0]))
 
 
-class Pricing:
-    """Yield prices of the inequalities, each corrected by the count that the last ones led to."""
-
-    def __init__(self, found: Regression, solutions: list[Floats], cost: Floats) -> None:
-        self.found, self.task, self.cost = found, found.task, cost
-        rows, task = found.priced, found.task
-        self.effect = np.zeros((len(rows), solutions[0].shape[1]))  # of raising, expected
-        fold = task.fold[rows]
-        for f, solution in enumerate(solutions):
-            self.effect[fold == f] = found.priced_terms[fold == f] @ solution
-        self.effect *= task.side[rows, None] * len(task)
-        self.share = len(rows) and task.may_change.mean()
-        self.valued: Valued | None = None
-
-    def rounds(self, rates: Floats) -> Iterator[Floats]:
-        """Yield what one unit of each sum is worth, (K,)."""
-        task = self.task
-        made = task.inequalities(rates)
-        base = np.concatenate([task.base_rates, np.zeros(task.caps_steps.shape[1])])
-        if len(made.constant) == 2 and len(task.required) == 1:
-            # Two groups and one rate: one of two inequalities is short, and its price is any.
-            slack = made.slopes @ base + made.constant
-            yield self._scaled(made.slopes[int(np.argmin(slack))])
-            return
-        mu, correction = None, 0.0
-        for _ in range(N_ROUNDS):
-            slack = made.slopes @ base + made.constant
-            U = self.effect @ made.slopes.T
-            mu = prices_of(U, self.cost[self.found.priced], (slack + correction) / self.share, mu)
-            yield self._scaled(made.slopes.T @ mu)
-            assert self.valued is not None  # the caller has counted the last round
-            changed = self.valued.score[self.found.priced] > self.valued.stop.cut
-            predicted = U[changed].sum(axis=0) / len(U) * self.share
-            moved = np.concatenate([self.valued.stop.rates, self.valued.stop.caps]) - base
-            correction = made.slopes @ moved - predicted
-        assert self.valued is not None
-        if (made.constraint < 0).any() and not self.valued.stop.is_reached:
-            slack = made.slopes @ base + made.constant
-            yield from self._beside_caps(made.slopes, made.constraint < 0, slack)
-
-    def _beside_caps(self, slopes: Floats, is_cap: Mask, slack: Floats) -> Iterator[Floats]:
-        """Yield the worst inequality alone, and with caps at several weights."""
-        worst = int(np.argmin(np.where(is_cap, np.inf, slack)))
-        size = np.abs(slopes[worst]).max()
-        for weight in (0.0, 0.25, 0.5, 1.0, 2.0, 4.0):
-            for caps in slopes[is_cap]:
-                yield self._scaled(slopes[worst] / size + weight * caps)
-
-    def _scaled(self, coef: Floats) -> Floats:
-        """Return values of the sums so that the person who counts most is worth 1."""
-        task = self.task
-        totals = np.concatenate([task.totals, np.full(task.caps_steps.shape[1], task.weight.sum())])
-        largest = np.abs(coef / np.where(totals > 0, totals, np.inf)).max(initial=0.0)
-        mean = task.weight.mean() or 1.0
-        if not largest:
-            return coef
-        return significant(coef / (largest * mean), INNER_DIGITS)
-
-    def learn(self, valued: Valued) -> None:
-        """Remember where the values of a round were cut."""
-        self.valued = valued
-
-
 # ---------------------------------------------------------------------------------------------
 # The update
 
 
 def find_update(task: EvidenceTask, settings: Settings) -> FoundUpdate:
-    """Return the update with the fewest changes that keeps all bounds, or comes close to them.
+    """Return the update with the fewest changes that keeps all bounds, or comes close to them."""
+    return with_nearness(task, find_card(task, settings), settings)
 
-    Nobody changes where no decision may change, or no column has a term.
-    """
-    found = Regression(task)
+
+class CountedCard(NamedTuple):
+    """A card with the least nearness that it may have, and where its cut is counted then."""
+
+    card: Card
+    n_lines: int
+    nearness: float
+    mean_distance: float
+    stop: Stop
+
+
+def find_card(
+    task: EvidenceTask, settings: Settings, found: Regression | None = None
+) -> CountedCard:
+    """Return the points of the update with the fewest changes, and the count of these changes."""
+    found = Regression(task) if found is None else found
     is_short = settings.max_lines is not None or settings.is_whole
     least = SHORT_NEARNESS if is_short else 0.0
     least = least if settings.nearness is None else settings.nearness
@@ -263,7 +220,9 @@ def find_update(task: EvidenceTask, settings: Settings) -> FoundUpdate:
         rates = valued.stop.rates
         sums = sums_of(task, found.design, local_weights(task, valued, cost))
     card, n_lines = card_of(found, sums, valued.coef, settings)
-    return with_nearness(task, card, n_lines, least, mean, settings)
+    score = evidence(task, card.counted(task), cost)
+    stop = best_stop(task, score, is_budget=settings.is_budget)
+    return CountedCard(card, n_lines, least, mean, stop)
 
 
 def local_weights(task: EvidenceTask, valued: Valued, cost: Floats) -> Floats:
@@ -312,22 +271,19 @@ def costs_at(task: EvidenceTask, nearness: float, mean: float) -> Floats:
     return np.asarray((1.0 - nearness) + (nearness / mean) * task.distance)
 
 
-def with_nearness(
-    task: EvidenceTask, card: Card, n_lines: int, least: float, mean: float, settings: Settings
-) -> FoundUpdate:
+def with_nearness(task: EvidenceTask, counted: CountedCard, settings: Settings) -> FoundUpdate:
     """Return the update of a card with the nearness that the extra changes allow, and its cut.
 
     With true labels, the nearness is the one with the best accuracy among those allowed. Without
     them, it is the largest.
     """
+    card, n_lines, least, mean, first = counted
     v = card.counted(task)
-    stops = {}
-    for nearness in (least, *NEARNESS):
+    stops = {least: first}
+    is_given = settings.nearness is not None or settings.is_budget
+    for nearness in () if is_given or not first.n_changed else NEARNESS:
         score = evidence(task, v, costs_at(task, nearness, mean))
         stops[nearness] = best_stop(task, score, is_budget=settings.is_budget)
-        is_given = settings.nearness is not None or settings.is_budget
-        if is_given or not stops[least].n_changed:
-            break
     fewest = min(stops, key=lambda t: (stops[t].rank(task), t))
     most = (1 + settings.borderline) * stops[fewest].n_changed
     nearness = fewest
@@ -340,6 +296,22 @@ def with_nearness(
     if cut != stop.cut:
         stop = stop_at_cut(task, evidence(task, v, costs_at(task, nearness, mean)), cut)
     return FoundUpdate(card, cut, nearness, mean, stop, stops[fewest].n_changed, n_lines)
+
+
+def recounted(
+    task: EvidenceTask, card: Card, found: FoundUpdate, settings: Settings
+) -> FoundUpdate:
+    """Return an update with the cut that the people of another task give; `card` has their values.
+
+    Points and nearness stay as they are.
+    """
+    nearness, mean = found.nearness, found.mean_distance
+    score = evidence(task, card.counted(task), costs_at(task, nearness, mean))
+    stop = best_stop(task, score, is_budget=settings.is_budget)
+    cut = _within_caps(task, card, nearness, mean, stop.cut)
+    if cut != stop.cut:
+        stop = stop_at_cut(task, score, cut)
+    return replace(found, card=card, cut=cut, stop=stop)
 
 
 def _gained(task: EvidenceTask, v: Floats, cost: Floats, stop: Stop) -> float:
@@ -355,13 +327,20 @@ def _within_caps(task: EvidenceTask, card: Card, nearness: float, mean: float, c
     """Return the cut, or a higher one that keeps all caps on the fit rows, too."""
     if task.caps == type(task.caps)() or not np.isfinite(cut) or not task.is_new:
         return cut
-    path = path_of(task, evidence(task, card.in_sample, costs_at(task, nearness, mean)))
+    score = evidence(task, card.in_sample, costs_at(task, nearness, mean))
+    path = path_of(task, score)
+    last = _last_within_caps(task, path, cut)
+    if last is not None and len(path) > MAX_STOPS:
+        path = path_of(task, score, (path.lowest[last + 1], path.lowest[last]))
+        last = _last_within_caps(task, path, cut)
+    return cut if last is None else path.cut(last)
+
+
+def _last_within_caps(task: EvidenceTask, path: Path, cut: float) -> int | None:
+    """Return the last count before a cap is broken; None where none is, down to the cut."""
     kept = is_within_caps(task, path.n_changed, path.caps)
     beyond = np.flatnonzero(~kept & (path.lowest > cut))
-    if not len(beyond):
-        return cut
-    last = int(beyond[0]) - 1
-    return path.cut(last)
+    return int(beyond[0]) - 1 if len(beyond) else None
 
 
 def changed_by(task: EvidenceTask, found: FoundUpdate) -> Mask:

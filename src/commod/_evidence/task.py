@@ -205,21 +205,26 @@ class EvidenceTask:
 
         `rates` (C,) were measured on people who are new to the update.
         """
-        drawn = drawn_rates(self.sizes, rates, n_samples=2)
-        return self.values(drawn)
+        return self.values(drawn_rates(self.sizes, rates, n_samples=2))
 
     def expected(self, rates: Floats) -> Floats:
-        """Return the metrics to expect of new people, (n_constraints,); as counted on fit rows."""
+        """Return the metrics to expect of new people at columns of rates (C, m).
+
+        The shape is (n_constraints, m). On fit rows, the metrics are those that were counted.
+        """
         if not self.is_new:
-            return self.values(rates[:, None])[:, 0]
-        return np.asarray(self.draws(rates).mean(axis=1))
+            return self.values(rates)
+        drawn = np.hstack([drawn_rates(self.sizes, column, n_samples=2) for column in rates.T])
+        values = self.values(drawn)
+        return np.asarray(values.reshape(len(values), rates.shape[1], -1).mean(axis=2))
 
     def inequalities(self, rates: Floats) -> Inequalities:
         """Return all bounds as inequalities, which are tangents at `rates` (C,).
 
         Of very many, those with the least slack at these rates are returned, and all caps.
         """
-        chance = self.expected(rates) - self.values(rates[:, None])[:, 0]
+        at = rates[:, None]
+        chance = (self.expected(at) - self.values(at))[:, 0]
         slopes, constants, numbers = [], [], []
         for one in self.required:
             form = one.comparison.linear_form(one.bound, rates[one.cells])

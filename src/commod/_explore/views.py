@@ -26,9 +26,8 @@ from commod._text import (
     percent,
     plain,
     points,
-    rule_sentences,
 )
-from commod.scorecard import EvidenceRule
+from commod.scorecard import ADD_POINTS, EvidenceRule
 
 MAX_TERMS = 400  # terms that the page gets at once; a filter finds the others
 Plain = dict[str, Any]
@@ -194,13 +193,13 @@ def terms_view(draft: Draft, words: str = "") -> Plain:
         "left_out": n_left_out,
         "intercept": points(draft.now.intercept),
         "whole": is_whole,
-        **_rule_view(draft.now.rule),
+        **_rule_view(draft.now.rule, draft.base.update.allowed_changes().max_margin),
     }
 
 
-def _rule_view(rule: EvidenceRule) -> Plain:
+def _rule_view(rule: EvidenceRule, max_margin: float | None) -> Plain:
     """Return how the sum of the points decides, and what the sign of points means."""
-    sentences = ["Add the points.", *rule_sentences(rule), EVIDENCE]
+    sentences = [ADD_POINTS, *rule.sentences(max_margin=max_margin), EVIDENCE]
     return {"rule": " ".join(sentences), "sign": f"{texts.sentence_case(POSITIVE_POINTS)}."}
 
 

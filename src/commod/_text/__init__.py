@@ -1,6 +1,5 @@
 """Write numbers, names from outside, plurals and targets: one way for each in the library."""
 
-from commod._text.evidence import EVIDENCE, POSITIVE_POINTS, rule_sentences
 from commod._text.names import json_text, plain, shorten, visible
 from commod._text.numbers import (
     NOT_KNOWN,
@@ -15,7 +14,9 @@ from commod._text.numbers import (
 )
 from commod._text.outscoring import has_interval, outscoring_text, true_shares_text
 from commod._text.phrases import (
+    EVIDENCE,
     MAX_CHANGED,
+    POSITIVE_POINTS,
     at_bound,
     capitalised,
     codes_text,
@@ -61,7 +62,6 @@ __all__ = [
     "plain",
     "plural",
     "points",
-    "rule_sentences",
     "shorten",
     "shown",
     "signed_number",

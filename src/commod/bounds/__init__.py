@@ -14,6 +14,7 @@ from commod.bounds._bayes import (
     equalized_odds_margin,
     p_rule_margin,
 )
+from commod.bounds._blind import BlindChanges, blind_changes
 from commod.bounds._counts import exact_fairness, fewest_changes
 from commod.bounds._expected import ExpectedChanges, minimal_expected_changes
 from commod.bounds._limits import (
@@ -28,6 +29,7 @@ from commod.bounds._relaxed import fewest_expected_changes
 
 __all__ = [
     "BestFairness",
+    "BlindChanges",
     "ExpectedChanges",
     "MinimalChanges",
     "MinimalCost",
@@ -35,6 +37,7 @@ __all__ = [
     "balanced_cost_margin",
     "bayes_optimal_scores",
     "best_fairness",
+    "blind_changes",
     "equalized_odds_margin",
     "exact_fairness",
     "fewest_changes",

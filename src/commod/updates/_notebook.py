@@ -19,7 +19,6 @@ from commod._text import (
     number,
     percent,
     points,
-    rule_sentences,
     shorten,
     snippet,
 )
@@ -46,11 +45,15 @@ class Figures:
 
 @dataclass(frozen=True)
 class ScorecardView:
-    """A scorecard and its concepts per standard deviation: `weights` (k, d), `contributions`."""
+    """A scorecard and its concepts per standard deviation: `weights` (k, d), `contributions`.
+
+    `max_margin` is the largest distance from the threshold at which a decision may change.
+    """
 
     card: Scorecard
     weights: NDArray[np.float64]
     contributions: NDArray[np.float64]
+    max_margin: float | None = None
 
 
 def notebook_html(
@@ -60,8 +63,7 @@ def notebook_html(
     tables, sentences = [_before_and_after(figures)], _sentences(status)
     if scorecard is not None:
         tables += _scorecard_tables(scorecard)
-        rule = scorecard.card.rule
-        sentences += [] if rule is None else [" ".join([*rule_sentences(rule), EVIDENCE])]
+        sentences += _rule_sentences(scorecard)
     shown = snippet(title, sentences, tables)
     folded = f"<details><summary>Parameters and attributes</summary>{diagram}</details>"
     return f"{shown}{folded}"
@@ -84,6 +86,12 @@ def _before_and_after(figures: Figures) -> Table:
         ["people who lose it", "–", count(figures.n_losses)],
     ]
     return f"Measured on {figures.rows}", ["figure", "before", "after"], rows
+
+
+def _rule_sentences(view: ScorecardView) -> list[str]:
+    """Return how the points decide where they are evidence; the table says it otherwise."""
+    rule = view.card.rule
+    return [] if rule is None else [*rule.sentences(max_margin=view.max_margin), EVIDENCE]
 
 
 def _scorecard_tables(view: ScorecardView) -> list[Table]:

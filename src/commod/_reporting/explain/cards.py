@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from commod._data.encoding import TermTable
 from commod._record import Card, CardLine, CardRule, Concept
 from commod._statistics.intervals import share_estimate
-from commod._text import rule_sentences
 from commod.scorecard import EvidenceRule, Scorecard
 
 Floats = NDArray[np.float64]
@@ -21,16 +20,20 @@ MAX_NAMES = 2  # columns in the name of a concept
 
 
 def make_card(
-    scorecard: Scorecard, terms: TermTable, changed: Mask, favorable: Mask, level: float = 0.95
+    scorecard: Scorecard,
+    terms: TermTable,
+    changed: Mask,
+    favorable: Mask,
+    max_margin: float | None = None,
 ) -> Card:
     """Return the scorecard as a record, measured on the people whose terms are given.
 
     `changed` (n,) says whose decision changes, `favorable` (n,) whose base decision is the
-    favourable one; `level` is that of the two-sided intervals.
+    favourable one. Intervals are two-sided, of level 0.95. `max_margin` is as in `CardMaker`.
     """
-    maker = CardMaker(scorecard)
+    maker = CardMaker(scorecard, max_margin)
     maker.add(terms, changed, favorable)
-    return maker.card(level)
+    return maker.card(0.95)
 
 
 def ratio_per_point(rule: EvidenceRule | None, favorable: Mask) -> Floats:
@@ -51,10 +54,14 @@ def ratio_per_point(rule: EvidenceRule | None, favorable: Mask) -> Floats:
 
 
 class CardMaker:
-    """Measure what a scorecard does to people, chunk by chunk of rows."""
+    """Measure what a scorecard does to people, chunk by chunk of rows.
 
-    def __init__(self, scorecard: Scorecard) -> None:
-        self.scorecard = scorecard
+    `max_margin` is the largest distance from the threshold at which a decision may change; None:
+    any.
+    """
+
+    def __init__(self, scorecard: Scorecard, max_margin: float | None = None) -> None:
+        self.scorecard, self.max_margin = scorecard, max_margin
         self.used = np.flatnonzero(scorecard.contributions).tolist()
         self._n = 0
         self._mean = np.zeros(scorecard.encoding.n_terms)
@@ -85,10 +92,12 @@ class CardMaker:
             intercept=float(self.scorecard.intercept),
             lines=self._terms(self.scorecard.points, concepts),
             concepts=tuple(self._concept(i, level) for i in range(len(self.used))),
-            rule=None
-            if rule is None
-            else CardRule(**asdict(rule), sentences=tuple(rule_sentences(rule))),
+            rule=None if rule is None else self._rule(rule),
         )
+
+    def _rule(self, rule: EvidenceRule) -> CardRule:
+        sentences = rule.sentences(max_margin=self.max_margin)
+        return CardRule(**asdict(rule), sentences=tuple(sentences))
 
     def _concept(self, i: int, level: float) -> Concept:
         j = self.used[i]

@@ -159,7 +159,9 @@ def _calibrated(update: Any, edited: Floats) -> Floats | None:
 def _evaluate(update: Any, rows: ReadRows, level: float) -> tuple[RowEvaluation, Card | None]:
     """Return what the update does to the rows, and its card where it has a scorecard."""
     scorecard = getattr(update, "scorecard_", None)
-    maker = None if scorecard is None else CardMaker(scorecard)
+    maker = None
+    if scorecard is not None:
+        maker = CardMaker(scorecard, update.allowed_changes().max_margin)
     evaluations = []
     for part in rows.parts(CHUNK):
         evaluation = update.evaluate_rows(part)

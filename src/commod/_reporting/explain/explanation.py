@@ -292,7 +292,7 @@ class Explanation(ExplainedDecisions):
             return None
         rows = self._positions(rows)
         scorecard = self._scorecard()
-        maker = CardMaker(scorecard)
+        maker = CardMaker(scorecard, self._update.allowed_changes().max_margin)
         for part in row_chunks(len(rows)):
             terms = scorecard.encoding.encode(self._columns(rows[part]))
             maker.add(terms, self.changed[rows[part]], self._favorable[rows[part]])

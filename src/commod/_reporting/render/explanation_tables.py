@@ -120,9 +120,6 @@ def rule_sentences(audit: Audit, card: Card) -> list[str]:
             "Points below 0 push towards a change.",
         ]
     sentences = [f"Start at {points(card.intercept)} and add the points.", *card.rule.sentences]
-    if request.max_margin is not None:
-        far = f"the score is more than {request.max_margin:g} from the threshold"
-        sentences.append(f"No decision changes if {far}.")
     return [*sentences, f"{texts.sentence_case(POSITIVE_POINTS)}.", EVIDENCE]
 
 

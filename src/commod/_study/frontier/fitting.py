@@ -113,9 +113,8 @@ def frontier(
     describer = None
     if describe:
         has_scorecard = getattr(reader, "scorecard_", None) is not None
-        describer = PointDescriber.on_rows(
-            rows, read.columns, read.terms if has_scorecard else None
-        )
+        terms, max_margin = read.terms if has_scorecard else None, reader.asked_changes().max_margin
+        describer = PointDescriber.on_rows(rows, read.columns, terms, max_margin)
     return Frontier(
         [Point(candidate, as_decisions(candidate.decide(read))) for candidate in sweep.candidates],
         rows,
