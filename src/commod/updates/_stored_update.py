@@ -46,16 +46,20 @@ def store_no_change(update: Any, problem: FitProblem) -> None:
 
 
 def rule_of(update: Any, problem: FitProblem, found: FoundUpdate) -> EvidenceRule:
-    """Return the rule by which the evidence of an update decides."""
+    """Return the rule by which the evidence of an update decides.
+
+    Where nobody changes, the rule allows no change, because it has no infinite cut.
+    """
     moves = problem.may_raise, problem.may_lower
     may_gain, may_lose = moves if problem.raising_is_a_gain else moves[::-1]
+    changes = bool(np.isfinite(found.cut))
     return EvidenceRule(
-        cut=found.cut,
+        cut=found.cut if changes else 1.0,
         nearness=found.nearness,
         mean_distance=found.mean_distance,
         favorable_above=is_favorable_above(update),
-        may_gain=may_gain,
-        may_lose=may_lose,
+        may_gain=may_gain and changes,
+        may_lose=may_lose and changes,
     )
 
 
