@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from commod._evidence.task import Codes, EvidenceTask, Floats
+from commod._evidence.task import Codes, EvidenceTask, Floats, Mask
 
 HEAT = 0.05  # h: the width of the soft step, in the unit of the cost
 N_ROUNDS = 4  # of prices, each corrected by what the last ones change
@@ -86,7 +86,7 @@ class Dual(NamedTuple):
         value = HEAT * np.logaddexp(0, heat).mean() + mu @ self.slack
         return float(value), (expit(heat) @ self.U) / len(self.U) + self.slack
 
-    def at_end(self, mu: Floats, gradient: Floats) -> NDArray[np.bool_]:
+    def at_end(self, mu: Floats, gradient: Floats) -> Mask:
         """Return which prices (J,) are at an end, and would lie beyond it."""
         low, high = (mu <= 0) & (gradient >= 0), (mu >= HIGHEST_PRICE) & (gradient <= 0)
         return np.asarray(low | high)

@@ -104,7 +104,8 @@ class EvidenceQuery:
             lazy = lazy.filter(nw.col(table.weight) > 0)
         lazy = lines.with_number(lazy, number)
         given = GivenPoints(found.points.values, found.points.intercept)
-        card = scorecard_of(part.encoding, given, np.zeros(len(given.points), dtype=np.intp))
+        concept = np.zeros(len(given.points), dtype=np.intp)
+        card = scorecard_of(part.encoding, given, concept, part.moments[0])
         lazy, total = _with_total(lazy, table.lazy.collect_schema(), card)
         above, is_open = (nw.col(table.keys[name]) for name in ("above", "open"))
         is_for_positive = part.rows.base.is_for_positive
