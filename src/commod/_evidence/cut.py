@@ -20,7 +20,7 @@ from commod._evidence.task import TINY, Codes, EvidenceTask, Floats, Mask
 MAX_STOPS = 20_000  # counts along an order; the counts around the cut are then taken one by one
 N_TRIED = 60  # counts that are compared where none is enough
 N_CORRECTIONS = 12  # of the chance of new samples, which depends on the count
-CUT_DIGITS = 6  # significant digits of the cut
+CUT_DIGITS, MOST_DIGITS = 6, 17  # significant digits of the cut; more where evidence is close
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,12 @@ class Path:
         """Return the evidence between the last person who changes and the next; inf for nobody."""
         if at == 0:
             return np.inf
-        return float(f"{(self.lowest[at] + self.next[at]) / 2:.{CUT_DIGITS - 1}e}")
+        low, high = float(self.next[at]), float(self.lowest[at])
+        for digits in range(CUT_DIGITS, MOST_DIGITS + 1):
+            cut = float(f"{(low + high) / 2:.{digits - 1}e}")
+            if low <= cut < high:
+                return cut
+        return low
 
 
 def evidence(task: EvidenceTask, v: Floats, cost: Floats) -> Floats:

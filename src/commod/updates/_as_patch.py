@@ -33,6 +33,8 @@ from commod.patch.versions import PACKAGE, library_versions
 from commod.updates._interface import AllowedChanges
 from commod.updates._stated import further_constraints
 
+FIGURE_DIGITS = 6  # of measured figures
+
 
 def patch_of(update: Any, allowed: AllowedChanges) -> Patch:
     """Return a fitted update with a scorecard as a patch.
@@ -144,7 +146,7 @@ def _constraint(update: Any) -> Constraint:
 def _further_reached(update: Any) -> tuple[FurtherReached, ...]:
     names = [one.constraints for one in further_constraints(update._requirements)]
     return tuple(
-        FurtherReached(_known(update.base_values_[name]), _known(update.values_[name]))
+        FurtherReached(_figure(update.base_values_[name]), _figure(update.values_[name]))
         for name in names
     )
 
@@ -168,20 +170,46 @@ def _reached(update: Any) -> Reached:
         rows="held-out rows" if is_held_out else "fit rows",
         n_rows=int(update.n_rows_),
         metric=_constraint(update).metric,
-        fairness_before=_known(update.base_fairness_),
-        fairness_after=_known(update.fairness_),
-        accuracy_before=_known(update.base_accuracy_),
-        accuracy_after=_known(update.accuracy_),
+        fairness_before=_figure(update.base_fairness_),
+        fairness_after=_figure(update.fairness_),
+        accuracy_before=_figure(update.base_accuracy_),
+        accuracy_after=_figure(update.accuracy_),
         change_rate=_known(update.change_rate_),
         n_gains=_known(update.n_gains_),
         n_losses=_known(update.n_losses_),
         limit=_known(getattr(update, "limit_", None)),
-        target_met=getattr(update, "reached_", None),
+        target_met=_is_target_met(update),
         promised=getattr(update, "promised_", None),
         in_words=update._status_without_names(),
         further=_further_reached(update),
     )
 
 
+def _is_target_met(update: Any) -> bool | None:
+    """Return whether a target is reached, and kept by the figures of the patch; None without one.
+
+    What is expected on new people may be fairer than the fit rows are.
+    """
+    reached = getattr(update, "reached_", None)
+    if not reached or getattr(update, "_is_budget", True):
+        return reached
+    stated = update._requirements
+    bounds = (update.target_, *stated.bounds[1:])
+    return all(
+        constraint.is_met(update.values_[constraint.name], bound)
+        for constraint, bound in zip(stated.constraints, bounds, strict=True)
+        if bound is not None
+    )
+
+
 def _known(value: Any) -> float | None:
     return None if value is None or math.isnan(value) else float(value)
+
+
+def _figure(value: Any) -> float | None:
+    """Return a measured figure with FIGURE_DIGITS digits: the last bits depend on the processor.
+
+    Shares of people need no rounding, because they are quotients of counts.
+    """
+    known = _known(value)
+    return None if known is None else float(f"{known:.{FIGURE_DIGITS}g}")
