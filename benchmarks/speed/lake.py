@@ -95,7 +95,7 @@ def patch(path: Path, n: int) -> None:
 
 def make_update(**params: Any) -> ControlledDebiaser:
     """Return an update that reads scores from a column; its target is 0.8 if not given."""
-    params = {"target": 0.8, "random_state": 0, "progress": False, **params}
+    params = {"target": 0.8, **params}
     return ControlledDebiaser(ScoreColumn(SCORE), **params)
 
 
