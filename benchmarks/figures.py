@@ -23,6 +23,10 @@ import expected_cost
 import expected_odds
 import explore
 import frames
+import heart
+import heart_lpp
+import heart_new_rows
+import heart_stable
 import hostile_rivals
 import integers
 import known_populations
@@ -247,6 +251,10 @@ FIGURES: dict[str, Callable[[], None]] = {
     "smoothness": smoothness,
     "choices": choices,
     "starts": starts.starts,
+    "heart": heart.heart,
+    "heart-stable": heart_stable.heart_stable,
+    "heart-new-rows": heart_new_rows.heart_new_rows,
+    "heart-lpp": heart_lpp.heart_lpp,
     "training-rows": controlled.training_rows,
     "test-rows": new_rows.test_rows,
     "scorecard-size": controlled.scorecard_size,

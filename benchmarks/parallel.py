@@ -2,7 +2,7 @@
 
 `SEEDS=0..1` takes the seeds 0 and 1 only. `SEEDS=1000..` takes as many seeds as the figure has,
 from 1000 on: settings are chosen on such seeds, and figures are reported on the seeds from 0 on.
-`JOBS=16` uses 16 processes. `SETTINGS='{"sparsity": 0}'` passes parameters to every
+`JOBS=16` uses 16 processes. `SETTINGS='{"borderline": 0}'` passes parameters to every
 `ControlledDebiaser`, where the figure does not set them itself.
 """
 

@@ -69,6 +69,10 @@ class Part:
         """Return the base score of the favourable label, shape (n,)."""
         return self.X[SCORE].to_numpy()
 
+    def only(self, rows: Any) -> Part:
+        """Return some of the rows; `rows` is a mask or a slice."""
+        return Part(self.X[rows].reset_index(drop=True), self.y[rows], self.s[rows])
+
 
 @cache
 def _load(name: str) -> tuple[pd.DataFrame, NDArray[np.bool_], NDArray[Any]]:

@@ -45,8 +45,7 @@ def readme_example() -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
 def main() -> None:
     """Draw both pictures."""
     model, (X, y, race), measured = readme_example()
-    update = ControlledDebiaser(
-        model, favorable_label=0, direction="gains_only", max_margin=0.2)
+    update = ControlledDebiaser(model, favorable_label=0, direction="gains_only", max_margin=0.2)
     curve = frontier(update, X, y, sensitive_features=race, **measured)
     curve.plot().figure.savefig(IMAGES / "frontier.png", dpi=110)
     methods = lineup(model, favorable_label=0, random_state=0)

@@ -93,8 +93,7 @@ def _draw_plane(axis: Any) -> None:
     old, rows = (make_biased(1500, bias=1.6, random_state=seed) for seed in (1, 2))
     X, group = rows.data[columns], rows.sensitive_features
     model = LogisticRegression().fit(old.data[columns], old.target)
-    update = ControlledDebiaser(
-        model, target=0.8, direction="gains_only", borderline=0)
+    update = ControlledDebiaser(model, target=0.8, direction="gains_only", borderline=0)
     update = update.fit(X, rows.target, sensitive_features=group)
     gain = update.changes(X).gain
     for name, marker, color in (("g0", "o", BLUE), ("g1", "^", RED)):

@@ -9,10 +9,12 @@ from benchmarks.harness.figures import Figure
 from benchmarks.harness.results import Value
 from benchmarks.speed.names import (
     FIT_ROWS,
+    PIPELINE,
     START,
     audit_of,
     categories_of,
     files_of,
+    first_rows_of,
     lake_of,
     predictions_of,
     rows_of,
@@ -57,6 +59,14 @@ def _peers(settings: Settings) -> Iterator[Figure]:
         yield _beside_oxonfair(table, "seconds", bar=5)
         yield _beside_oxonfair(table, "first_call", goal=1)
         yield _beside_oxonfair(table, "seconds", ours=FIT_ROWS)
+        yield _frontier(table, f"frontier of {settings.n_models}")
+    yield _beside_oxonfair(first_rows_of(*settings.first_rows), "first_call", bar=1)
+
+
+def _frontier(table: str, name: str) -> Figure:
+    """Return the seconds of a whole frontier over those of one fit."""
+    fit = "ControlledDebiaser"
+    return Figure("peers", f"{table}: {name} / {fit}", Value(table, name), Value(table, fit), bar=3)
 
 
 def _at_least_as_fast(table: str, ours: str, quantity: str) -> Iterator[Figure]:
@@ -96,23 +106,34 @@ def _beside_oxonfair(
 def _rows(settings: Settings) -> Iterator[Figure]:
     for n in settings.rows:
         where = rows_of(n, "category")
-        for name in ("fit", "fit, every row", "predict", "apply", "audit"):
+        for name in ("fit", "predict", "apply", "audit"):
             for other in ("copy", "LogisticRegression"):
                 label = f"{where}: {name} / {other}"
                 yield Figure("rows", label, Value(where, name), Value(where, other))
-        for name in ("fit", "fit, every row"):
-            label = f"{where}: {name}, changes / exact limit"
-            yield Figure("rows", label, Value(where, name, "over_limit"))
+        label = f"{where}: fit, changes / exact limit"
+        yield Figure("rows", label, Value(where, "fit", "over_limit"))
+    yield from _beside_pipeline(settings)
     yield from _growth(settings)
     yield from _most_rows(settings)
     yield from _text(settings)
+
+
+def _beside_pipeline(settings: Settings) -> Iterator[Figure]:
+    """Yield fits over the fit of the base pipeline; the bars are those of 10,000 rows."""
+    for n in settings.rows:
+        if n <= 1_000_000:
+            where = rows_of(n, "category")
+            for name, bar in (("fit", 5), ("fit, odds", 15)):
+                label = f"{where}: {name} / {PIPELINE}"
+                top, bottom = Value(where, name), Value(where, PIPELINE)
+                yield Figure("rows", label, top, bottom, bar=bar if n == 10_000 else None)
 
 
 def _growth(settings: Settings) -> Iterator[Figure]:
     few, many = settings.rows[:2][-1], settings.rows[-1]
     if few == many:
         return
-    for name, bar in (("fit, every row", 1.3), ("fit", None), ("predict", None), ("audit", None)):
+    for name, bar in (("fit", 1.3), ("predict", None), ("audit", None)):
         yield _per_row(name, few, many, bar)
     sizes = [n for n in settings.rows if n <= 1_000_000]
     for few, many in itertools.pairwise(sizes):
@@ -128,7 +149,7 @@ def _per_row(name: str, few: int, many: int, bar: float | None) -> Figure:
 
 def _most_rows(settings: Settings) -> Iterator[Figure]:
     where = rows_of(settings.rows[-1], "category")
-    for name in ("fit", "fit, every row", "predict", "apply", "audit"):
+    for name in ("fit", "predict", "apply", "audit"):
         label = f"{where}: {name}, GB held by the process"
         yield Figure("rows", label, Value(where, name, "process_peak_gb"), bar=24)
 
@@ -137,15 +158,19 @@ def _text(settings: Settings) -> Iterator[Figure]:
     # Only default fits of stored scores have a bar: scikit-learn's predictions take most of the
     # time and memory of the fits that include them.
     names = ("fit, target on fit rows", "fit, model's predictions included")
-    bars = {"fit": 3, **dict.fromkeys(names)}
-    for n, (name, bar) in itertools.product(settings.text_rows, bars.items()):
-        where = rows_of(n, "text")
-        label = f"{where}: {name} / LogisticRegression"
-        yield Figure("rows", label, Value(where, name), Value(where, "LogisticRegression"), bar=bar)
+    for n, name in itertools.product(settings.text_rows, ("fit", *names)):
+        where, is_default = rows_of(n, "text"), name == "fit"
+        for other, bar in ((PIPELINE, 5), ("LogisticRegression", None)):
+            label, top, bottom = (
+                f"{where}: {name} / {other}",
+                Value(where, name),
+                Value(where, other),
+            )
+            yield Figure("rows", label, top, bottom, bar=bar if is_default else None)
         for kind in ("text", "category"):
             where = rows_of(n, kind)
-            label = f"{where}: {name}, memory / data"
-            yield Figure("rows", label, Value(where, name, "peak_over_data"), bar=bar)
+            label, share = f"{where}: {name}, memory / data", Value(where, name, "peak_over_data")
+            yield Figure("rows", label, share, bar=3 if is_default else None)
     for n, kind in itertools.product(settings.text_rows, ("text", "category")):
         where, name = rows_of(n, kind), "the model's predictions"
         label = f"{where}: {name} alone, memory / data"
@@ -230,8 +255,7 @@ def _engines(settings: Settings) -> Iterator[Figure]:
 
 def _beside_memory(where: str) -> Iterator[Figure]:
     """Yield the figures of a fit where the table is, over those of a fit in memory."""
-    for other in ("fit in memory", "fit in memory, every row"):
-        label = f"{where}: fit_frame / {other}"
-        yield Figure("engines", label, Value(where, "fit_frame"), Value(where, other))
-    changes = (Value(where, name, "changes") for name in ("fit_frame", "fit in memory, every row"))
-    yield Figure("engines", f"{where}: changes of fit_frame / of every row", *changes, bar=1.05)
+    names, label = ("fit_frame", "fit in memory"), f"{where}: fit_frame / fit in memory"
+    yield Figure("engines", label, *(Value(where, name) for name in names))
+    changes = (Value(where, name, "changes") for name in names)
+    yield Figure("engines", f"{label}, changes", *changes, bar=1.05)

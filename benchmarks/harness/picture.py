@@ -13,7 +13,7 @@ from benchmarks.speed.settings import Settings
 
 OURS = {
     "fit": "#1f6f8b",
-    "fit, every row": "#0b3c49",
+    "fit, odds": "#0b3c49",
     "predict": "#5fa8d3",
     "apply": "#62b6cb",
     "audit": "#c44536",

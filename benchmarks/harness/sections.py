@@ -42,10 +42,10 @@ SECTIONS = (
         "environment. Fairlearn's adversary is linear, as documented, or that of its user guide. "
         "Peers get encoded features; our programs get the raw frame and encode it themselves. "
         "ControlledDebiaser and OxonFair ask for a P-rule of 0.8. By default ControlledDebiaser "
-        "searches gains and losses apart, and fits on folds to say what is expected on new people; "
-        'OxonFair fits once. "ControlledDebiaser, fit rows" searches true cells and has no folds '
-        '(`target_on="fit_rows"`, `borderline=0`). A frontier '
-        "is 100 models, which are measured but not described. A first call is the imports and the "
+        "fits on folds to say what is expected on new people; OxonFair fits once. "
+        '"ControlledDebiaser, fit rows" has no folds (`target_on="fit_rows"`, `borderline=0`). '
+        "ControlledDebiaser and OxonFair also fit the first 1,000 rows of COMPAS. A frontier is "
+        "100 models, which are measured but not described. A first call is the imports and the "
         "first fit of a fresh process; next calls are the fits after it. "
         '"COMMOD, compiled before" reuses what an earlier process compiled. "COMMOD, first fit in '
         'parts" imports JAX beforehand, to receive '
@@ -68,11 +68,11 @@ SECTIONS = (
         "Many rows",
         "The tables have 10 columns of numbers and 10 columns of 8 categories, drawn at random. "
         "The fits are of ControlledDebiaser with target 0.8. They read the scores from a column, "
-        'except where the model\'s predictions are included. "Every row" means '
-        '`sample="all"`. "Target on fit rows" measures nothing on new people '
+        'except where the model\'s predictions are included. "Odds" asks for equalized odds of at '
+        'most 0.05. "Target on fit rows" measures nothing on new people '
         '(`target_on="fit_rows"`, `borderline=0`). LogisticRegression is scikit-learn\'s, on the '
-        'same columns, encoded beforehand as a sparse matrix. "Copy" is one deep copy of the '
-        "frame. Updates that "
+        'same columns, encoded beforehand as a sparse matrix. "The base pipeline\'s fit" encodes '
+        'them, too. "Copy" is one deep copy of the frame. Updates that '
         "predict, apply or are audited were fitted on 50,000 of the rows. Memory is the peak of "
         "the first round, beyond what the process held before the round.",
         (
@@ -134,7 +134,6 @@ SECTIONS = (
             HELD,
             Column("GB held by the JVM", "jvm_peak_gb"),
             Column("GB on disk", "file_gb"),
-            Column("rows searched", "search_rows"),
             Column("changes", "changes"),
             Column("P-rule", "fairness"),
         ),

@@ -7,12 +7,9 @@ is that of the whole process, with DuckDB in it.
 
 from __future__ import annotations
 
-import shutil
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +29,7 @@ from benchmarks.speed.memory import held, measure
 from benchmarks.speed.names import lake_of
 from benchmarks.speed.settings import current, turns_of
 from benchmarks.speed.shared_file import shared_file
+from benchmarks.speed.spark import HAS_SPARK, spark_session
 
 from commod import ControlledDebiaser, Patch
 from commod.exceptions import CommodWarning
@@ -39,14 +37,13 @@ from commod.exceptions import CommodWarning
 SETTINGS = current()
 MOST_ROWS_IN_MEMORY = 1_000_000
 CELLS = (GROUP, LABEL, "base_decision", "commod_changed")
-HAS_SPARK = bool(shutil.which("java")) and find_spec("pyspark") is not None
 
 
-def fit_in_memory(path: Path, **params: Any) -> ControlledDebiaser:
+def fit_in_memory(path: Path) -> ControlledDebiaser:
     """Return an update that is fitted on all rows of a file, read into memory."""
     rows = connect().read_parquet(str(path)).df()
     X = rows[[*FEATURES, SCORE]]
-    return make_update(**params).fit(X, rows[LABEL], sensitive_features=rows[GROUP])
+    return make_update().fit(X, rows[LABEL], sensitive_features=rows[GROUP])
 
 
 def scan_spark(frame: Any, patch: Patch) -> list[Any]:
@@ -55,22 +52,13 @@ def scan_spark(frame: Any, patch: Patch) -> list[Any]:
     return decided.groupBy(*CELLS).count().collect()
 
 
-IN_MEMORY: dict[str, dict[str, Any]] = {
-    "fit in memory": {},
-    "fit in memory, every row": {"sample": "all"},
-}
-
-
 def duckdb_cases() -> list[Any]:
     """Return the actions in DuckDB at every size, and fits in memory where it is small."""
     return [
         case(n, name, group=lake_of(n, "DuckDB"), name=name, turns=turns_of(n, SETTINGS))
         for n in SETTINGS.lake_rows
-        for name in (
-            "fit_frame",
-            "one scan",
-            *(IN_MEMORY if n <= MOST_ROWS_IN_MEMORY else ()),
-        )
+        for name in ("fit_frame", "one scan", "fit in memory")
+        if n <= MOST_ROWS_IN_MEMORY or name != "fit in memory"
     ]
 
 
@@ -80,8 +68,10 @@ def test_duckdb(benchmark: Any, n: int, name: str) -> None:
     warnings.simplefilter("ignore", CommodWarning)
     path = shared_file("lake.loans", n, suffix=".parquet")
     frame = connect().read_parquet(str(path))
-    actions: dict[str, Callable[[], Any]] = {"fit_frame": partial(fit_frame, frame)}
-    actions |= {key: partial(fit_in_memory, path, **params) for key, params in IN_MEMORY.items()}
+    actions: dict[str, Callable[[], Any]] = {
+        "fit_frame": partial(fit_frame, frame),
+        "fit in memory": partial(fit_in_memory, path),
+    }
     if name == "one scan":
         actions[name] = partial(scan, frame, read_patch())
     result = measure(benchmark, actions[name], rounds=1)
@@ -113,36 +103,14 @@ def test_spark(benchmark: Any, n: int, name: str) -> None:
         record(info, path, result)
 
 
-@contextmanager
-def spark_session() -> Iterator[Any]:
-    """Yield a Spark session on two threads of this machine, whose JVM has at most 2 GB."""
-    from pyspark.sql import SparkSession
-
-    settings = {
-        "spark.driver.memory": "2g",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "localhost",
-        "spark.sql.shuffle.partitions": "4",
-    }
-    session = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    try:
-        yield session
-    finally:
-        session.stop()
-
-
 def read_patch() -> Patch:
     """Return the patch that scans apply."""
     return Patch.load(shared_file("lake.patch", SETTINGS.fit_rows, suffix=".json"))
 
 
 def record(info: dict[str, Any], path: Path, result: Any) -> None:
-    """Store the size of the file and, of a fit, its fairness, changes and searched rows."""
+    """Store the size of the file and, of a fit, its fairness and changes."""
     info["file_gb"] = path.stat().st_size / 1e9
     if isinstance(result, ControlledDebiaser):
         info["fairness"] = result.fairness_
         info["changes"] = result.change_rate_
-        info["search_rows"] = result.n_search_rows_

@@ -5,7 +5,9 @@
   adversary.
 - ControlledDebiaser is compared with OxonFair with inferred groups: with default settings, and
   with a target on the fit rows, which is what OxonFair fits.
-- A frontier of ControlledDebiaser's models is compared with ONE adversarial fit.
+- Both also fit the first 1,000 rows of a table: imports and first fit count.
+- A frontier of ControlledDebiaser's models is compared with ONE adversarial fit, and with one of
+  its own fits.
 
 The first call of a process includes the imports; the next calls are the fits after it. Peers get
 encoded features. Our programs get the raw frame and encode it themselves. Reading the rows is not
@@ -20,7 +22,7 @@ from typing import Any, NamedTuple
 import pytest
 from benchmarks.peers.job import Job, Task, timed
 from benchmarks.speed.cases import case
-from benchmarks.speed.names import FIT_ROWS
+from benchmarks.speed.names import FIT_ROWS, first_rows_of
 from benchmarks.speed.settings import current
 from benchmarks.speed.shared_file import shared_file
 
@@ -56,40 +58,47 @@ PROGRAMS = {
     "AIF360": Program("aif360", "aif360_fit", repeats=1),
     f"COMMOD, grid of {N}": Program("commod", "commod_fit", "grid", repeats=1, turns=1),
 }
+SMALL = ("ControlledDebiaser", "OxonFair, inferred")  # fit few rows, too
 
 
-def prepared(prepare: Any, program: Program, table: str) -> Job:
-    """Read the rows and return the job of a program."""
+def prepared(prepare: Any, program: Program, table: str, n: int | None = None) -> Job:
+    """Read all rows, or the first n, and return the job of a program."""
+    chosen = (table,) if n is None else (table, n)
     if program.environment == "commod":
-        rows = shared_file("tables.raw_split", table)
+        rows = shared_file("tables.raw_split", *chosen)
     else:
-        rows = shared_file("tables.encoded_split", table, suffix=".npz")
+        rows = shared_file("tables.encoded_split", *chosen, suffix=".npz")
     sizes = (SETTINGS.epochs, SETTINGS.batch_size, SETTINGS.n_models)
     return prepare(Task(program.variant, str(rows), *sizes))
 
 
-@pytest.mark.parametrize(
-    ("table", "name"),
-    [
+def cases() -> list[Any]:
+    """Return every program on every table, and small first fits of two of them."""
+    table, n = SETTINGS.first_rows
+    chosen = [(table, None, table, name) for table in SETTINGS.tables for name in PROGRAMS]
+    chosen += [(table, n, first_rows_of(table, n), name) for name in SMALL]
+    return [
         case(
             table,
+            n,
             name,
-            group=table,
+            group=group,
             name=name,
-            environment=program.environment,
-            turns=program.turns,
-            cache=program.cache,
+            environment=PROGRAMS[name].environment,
+            turns=PROGRAMS[name].turns,
+            cache=PROGRAMS[name].cache,
         )
-        for table in SETTINGS.tables
-        for name, program in PROGRAMS.items()
-    ],
-)
-def test_fits(benchmark: Any, table: str, name: str) -> None:
+        for table, n, group, name in chosen
+    ]
+
+
+@pytest.mark.parametrize(("table", "n", "name"), cases())
+def test_fits(benchmark: Any, table: str, n: int | None, name: str) -> None:
     """Time the imports and the first fit of a process, then the next fits."""
     program = PROGRAMS[name]
     script = importlib.import_module(f"benchmarks.peers.{program.script}")
     prepare, importing = timed(script.import_program)
-    job = prepared(prepare, program, table)
+    job = prepared(prepare, program, table, n)
     fitted, first = timed(job.fit)
     benchmark.pedantic(job.fit, rounds=min(program.repeats, SETTINGS.fits))
     benchmark.extra_info.update(

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 START = "a fresh process"
 FIT_ROWS = "ControlledDebiaser, fit rows"
+PIPELINE = "the base pipeline's fit"
+
+
+def first_rows_of(table: str, n: int) -> str:
+    """Return the name of the first rows of a table."""
+    return f"{table}, {n:,} rows"
 
 
 def rows_of(n: int, kind: str) -> str:

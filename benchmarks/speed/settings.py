@@ -15,6 +15,7 @@ class Settings(NamedTuple):
     """Sizes and numbers of repetitions."""
 
     tables: tuple[str, ...]
+    first_rows: tuple[str, int]  # a table and the number of its rows for a small first fit
     epochs: int
     batch_size: int
     turns: int  # fresh processes of each program that is compared
@@ -42,6 +43,7 @@ class Settings(NamedTuple):
 
 FULL = Settings(
     tables=("Law School", "COMPAS"),
+    first_rows=("COMPAS", 1000),
     epochs=100,
     batch_size=128,
     turns=3,
@@ -68,6 +70,7 @@ FULL = Settings(
 )
 QUICK = Settings(
     tables=("COMPAS",),  # this table comes with the library
+    first_rows=("COMPAS", 1000),
     epochs=2,
     batch_size=128,
     turns=1,

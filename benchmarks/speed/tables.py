@@ -110,22 +110,24 @@ def wide_rows(path: Path, n: int, n_levels: int) -> None:
     save(make_wide_rows(n, n_levels), path)
 
 
-def raw_split(path: Path, table: str) -> None:
-    """Write the training rows of split 0 for our programs: a frame and its fitted model."""
+def raw_split(path: Path, table: str, n: int | None = None) -> None:
+    """Write training rows of split 0, or the first n, for our programs, with the fitted model."""
     split = make_split(table, 0)
-    save({"model": split.model, "n_concepts": N_CONCEPTS[table], **split.train}, path)
+    first = {name: part[:n] for name, part in split.train.items()}
+    save({"model": split.model, "n_concepts": N_CONCEPTS[table], **first}, path)
 
 
-def encoded_split(path: Path, table: str) -> None:
+def encoded_split(path: Path, table: str, n: int | None = None) -> None:
     """Write the same rows for peers, encoded by the base model's encoder."""
     split = make_split(table, 0)
-    encoded = split.model[0].transform(split.train.X)
+    encoded = split.model[0].transform(split.train.X[:n])
     encoded = encoded.toarray() if hasattr(encoded, "toarray") else np.asarray(encoded)
-    groups, codes = np.unique(np.asarray(split.train.s), return_inverse=True)
+    groups, codes = np.unique(np.asarray(split.train.s)[:n], return_inverse=True)
     if len(groups) != 2:
         raise ValueError(f"AIF360 takes two groups; {table} has {len(groups)}.")
     with path.open("wb") as file:
-        np.savez(file, X=encoded.astype(np.float64), y=np.asarray(split.train.y), s=codes)
+        labels = np.asarray(split.train.y)[:n]
+        np.savez(file, X=encoded.astype(np.float64), y=labels, s=codes)
 
 
 def save(content: Any, path: Path) -> None:

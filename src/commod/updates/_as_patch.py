@@ -178,10 +178,27 @@ def _reached(update: Any) -> Reached:
         n_gains=_known(update.n_gains_),
         n_losses=_known(update.n_losses_),
         limit=_known(getattr(update, "limit_", None)),
-        target_met=getattr(update, "reached_", None),
+        target_met=_is_target_met(update),
         promised=getattr(update, "promised_", None),
         in_words=update._status_without_names(),
         further=_further_reached(update),
+    )
+
+
+def _is_target_met(update: Any) -> bool | None:
+    """Return whether a target is reached, and kept by the figures of the patch; None without one.
+
+    What is expected on new people may be fairer than the fit rows are.
+    """
+    reached = getattr(update, "reached_", None)
+    if not reached or getattr(update, "_is_budget", True):
+        return reached
+    stated = update._requirements
+    bounds = (update.target_, *stated.bounds[1:])
+    return all(
+        constraint.is_met(update.values_[constraint.name], bound)
+        for constraint, bound in zip(stated.constraints, bounds, strict=True)
+        if bound is not None
     )
 
 

@@ -86,6 +86,10 @@ class CountedCandidate:
         """Return the points alone."""
         return self._card
 
+    def with_target(self, target: float) -> CountedCandidate:
+        """Return a candidate that is built for another target."""
+        return replace(self, settings={**self.settings, "target": target})
+
     def build(self) -> Any:
         """Return the update, fitted for its own target, with all figures on the fit rows."""
         update = set_target(clone(self.model), self.settings["target"])

@@ -138,10 +138,9 @@ def fit_direction(update: Any, problem: FitProblem, *, is_new: bool) -> FittedUp
 
 def _is_near(gains: Stop, both: Stop, task: EvidenceTask, settings: Settings) -> bool:
     """Return whether gains only reaches as much, with no more changes than are allowed."""
-    if settings.is_budget:
+    if settings.is_budget or not both.is_reached:
         return gains.rank(task) <= both.rank(task)
-    is_enough = gains.is_reached >= both.is_reached
-    return is_enough and gains.n_changed <= (1 + settings.borderline) * both.n_changed
+    return gains.is_reached and gains.n_changed <= (1 + settings.borderline) * both.n_changed
 
 
 def expectation_of(fitted: FittedUpdate) -> Expectation:

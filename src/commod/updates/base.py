@@ -425,7 +425,8 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         card = getattr(self, "scorecard_", None)
         if card is None:
             return None
-        return ScorecardView(card, self.concept_weights_, self.concept_contributions_)
+        max_margin = self.allowed_changes().max_margin
+        return ScorecardView(card, self.concept_weights_, self.concept_contributions_, max_margin)
 
     # -- changes --------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding
 from commod._record import Request
 from commod.exceptions import TargetWarning
-from commod.scorecard import new_decisions
+from commod.scorecard import DISTANCE_COLUMN, new_decisions
 from commod.updates import _status as status
 from commod.updates._all_people import PeopleInMemory
 from commod.updates._candidates import candidates_of
@@ -400,7 +400,9 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
     def _fit_problem(self, problem: FitProblem) -> None:
         """Find the update of a problem, and store it with its figures."""
         part = point_problem(problem)
-        self._store_fit(fit_update(self, part, None if part is problem else PeopleInMemory(problem)))
+        self._store_fit(
+            fit_update(self, part, None if part is problem else PeopleInMemory(problem))
+        )
 
     def _store_fit(self, fitted: FittedUpdate) -> None:
         """Store an update that makes no promise, with its figures on all people."""
@@ -479,6 +481,13 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         self.status_ = " ".join(status.sentences(self, problem, fitted, test))
 
     # -- applying ---------------------------------------------------------------------
+
+    def _reads_distance(self) -> bool:
+        """Return whether the terms have the distance, which is no column of X: those of 0.2 may."""
+        if "reads_score_" not in vars(self):
+            return False
+        names = {column.name for column in self.scorecard_.encoding.columns}
+        return DISTANCE_COLUMN in names.difference(self._columns_seen)
 
     def _effective(self, base: BaseScores, total: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.where(self.allowed_changes().is_open(base), super()._effective(base, total), 1.0)

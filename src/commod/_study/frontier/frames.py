@@ -14,10 +14,6 @@ from commod._study.frontier.curve import Frontier, Point
 from commod._study.frontier.fitting import frontier
 from commod.exceptions import InputError
 from commod.updates import ControlledDebiaser
-from commod.updates._frames.columns import name_columns
-from commod.updates._frames.models import score_column, take_base_model
-from commod.updates._frames.pulled import WholeTable
-from commod.updates._frames.sweep import sweep_frame
 from commod.updates._stated import set_moving
 
 NOTES = (
@@ -83,6 +79,12 @@ def frontier_frame(
     >>> curve.select(target=0.8).n_rows_
     60000
     """
+    # Most programs have their rows in memory and never need these modules.
+    from commod.updates._frames.columns import name_columns
+    from commod.updates._frames.models import score_column, take_base_model
+    from commod.updates._frames.pulled import WholeTable
+    from commod.updates._frames.sweep import sweep_frame
+
     if not hasattr(update, "fit_frame"):
         raise InputError(
             f"frontier_frame takes a ControlledDebiaser; got {type(update).__name__}. Use frontier "

@@ -104,7 +104,8 @@ class EvidenceQuery:
             lazy = lazy.filter(nw.col(table.weight) > 0)
         lazy = lines.with_number(lazy, number)
         given = GivenPoints(found.points.values, found.points.intercept)
-        card = scorecard_of(part.encoding, given, np.zeros(len(given.points), dtype=np.intp))
+        concept = np.zeros(len(given.points), dtype=np.intp)
+        card = scorecard_of(part.encoding, given, concept, part.moments[0])
         lazy, total = _with_total(lazy, table.lazy.collect_schema(), card)
         above, is_open = (nw.col(table.keys[name]) for name in ("above", "open"))
         is_for_positive = part.rows.base.is_for_positive
@@ -337,7 +338,9 @@ def first_bins(task: EvidenceTask, found: FoundUpdate, n_others: float, *, is_sw
 
     n_changed, top = float((score > found.cut).sum()), value_at(0)
     if is_swept:
-        return Bins((np.inf, -np.inf), (value_at(len(ordered)), value_at(0.001 * len(ordered))), top)
+        return Bins(
+            (np.inf, -np.inf), (value_at(len(ordered)), value_at(0.001 * len(ordered))), top
+        )
     width = MAX_SINGLE / 2 / n_others * len(task)
     single = value_at(n_changed + width), value_at(n_changed - width)
     fine = value_at(2 * n_changed + 0.01 * len(task)), value_at(0.5 * n_changed)
