@@ -8,6 +8,7 @@ import pandas as pd
 from commod import ControlledDebiaser, ScoreColumn
 from commod._data.encoding import BinTerms, NumericTerms
 from commod._data.group_probabilities import read_group_probabilities
+from commod._evidence.task import N_FOLDS
 from commod.updates._evidence_task import evidence_task
 
 
@@ -37,7 +38,15 @@ class People:
         self.weight = rng.choice([0.5, 1.0, 2.0], n)
         self.shares = rng.dirichlet(np.full(n_groups, 0.7), n)
 
-    def problem(self, constraints="demographic_parity", groups="known", weight=None, **others):
+    def problem(
+        self,
+        constraints="demographic_parity",
+        groups="known",
+        weight=None,
+        *,
+        by_content=False,
+        **others,
+    ):
         parameters = {"min_group_size": 1, "min_category_size": 2, "locked_features": ["score"]}
         update = ControlledDebiaser(
             ScoreColumn("score"), constraints=constraints, **{**parameters, **others}
@@ -47,7 +56,12 @@ class People:
             known = read_group_probabilities(self.shares)
         elif groups == "partly":
             known = np.where(np.arange(self.n) % 5 == 0, None, known.astype(object))
-        return update._prepare(self.X, self.y, known, weight), update._target
+        hashes = None
+        if not by_content:  # rows stay in their order, and each of them has a random fold
+            folds = np.random.default_rng(0).integers(0, N_FOLDS, self.n)
+            hashes = (np.arange(self.n) * N_FOLDS + folds).astype(np.uint64)
+        problem = update._prepare(self.X, self.y, known, weight, hashes=hashes)
+        return problem, update._target
 
     def task(self, *args, is_new=False, **others):
         problem, target = self.problem(*args, **others)

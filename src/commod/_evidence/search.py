@@ -324,10 +324,20 @@ def _gained(task: EvidenceTask, v: Floats, cost: Floats, stop: Stop) -> float:
 
 
 def _within_caps(task: EvidenceTask, card: Card, nearness: float, mean: float, cut: float) -> float:
-    """Return the cut, or a higher one that keeps all caps on the fit rows, too."""
+    """Return the cut, or a higher one, so that all caps hold on the fit rows and out of fold."""
     if task.caps == type(task.caps)() or not np.isfinite(cut) or not task.is_new:
         return cut
-    score = evidence(task, card.in_sample, costs_at(task, nearness, mean))
+    cost = costs_at(task, nearness, mean)
+    scores = [evidence(task, v, cost) for v in (card.in_sample, card.out_of_fold)]
+    for score in scores * 2:  # a higher cut for one of them may break a cap of the other
+        stop = stop_at_cut(task, score, cut)
+        if not is_within_caps(task, np.array([stop.n_changed]), stop.caps[:, None]).all():
+            cut = _cut_before_caps(task, score, cut)
+    return cut
+
+
+def _cut_before_caps(task: EvidenceTask, score: Floats, cut: float) -> float:
+    """Return the cut of the last count before a cap is broken for the first time."""
     path = path_of(task, score)
     last = _last_within_caps(task, path, cut)
     if last is not None and len(path) > MAX_STOPS:
