@@ -18,7 +18,7 @@ test-3.% smoke-3.%: export OMP_NUM_THREADS := 1
 SMOKE := $(addprefix tests/, \
 	test_public_api.py \
 	_data/test_weights.py _displays/test_displays.py _explore/test_session.py _io/test_files.py _reporting/test_audit.py _reporting/test_report.py \
-	_solvers/search/test_offset.py _statistics/test_calibrating.py _study/test_evaluation.py bounds/test_general_limits.py cli/test_cli.py \
+	_evidence/test_cut.py _statistics/test_calibrating.py _study/test_evaluation.py bounds/test_general_limits.py cli/test_cli.py \
 	datasets/test_package_tables.py metrics/test_reference.py patch/test_patch_onnx.py patch/test_patch_scores.py patch/test_stored_patches.py \
 	rivals/test_thresholds.py updates/test_as_in_the_paper.py updates/test_score_edit.py updates/test_several_constraints.py)
 

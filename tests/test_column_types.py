@@ -48,7 +48,7 @@ def table(column, make=pd.Series):
 
 
 UPDATES = {
-    name: quick_control(ScoreColumn("score"), target=0.9, sparsity=0).fit(
+    name: quick_control(ScoreColumn("score"), target=0.9).fit(
         table(values), Y, sensitive_features=GROUP
     )
     for name, values in FORMS.items()
@@ -159,7 +159,7 @@ def test_arrays_of_objects_are_refused_too():
     def objects(values):
         return np.array(list(zip(values, SCORE.tolist(), strict=True)), dtype=object)
 
-    update = quick_control(ScoreColumn(1), target=0.9, sparsity=0)
+    update = quick_control(ScoreColumn(1), target=0.9)
     update.fit(objects(NEAR.tolist()), Y, sensitive_features=GROUP)
     update.predict(objects(NEAR.tolist()))
     for other in (NEAR.astype(str).tolist(), NEAR.astype(int).tolist()):
@@ -191,7 +191,7 @@ def test_a_column_of_several_types_keeps_them_all():
     """Rare values get no points, and their type is known all the same."""
     mixed = FORMS["town"].astype(object)
     mixed[:3] = [7, 8, 9]
-    update = quick_control(ScoreColumn("score"), target=0.9, sparsity=0)
+    update = quick_control(ScoreColumn("score"), target=0.9)
     X = table(mixed)
     decided = update.fit(X, Y, sensitive_features=GROUP).predict(X)
     each = [update.predict(X.iloc[[i]])[0] for i in range(5)]
@@ -204,7 +204,7 @@ def test_a_column_of_several_types_keeps_them_all():
 
 
 def test_numbers_that_were_categories_may_come_as_numbers():
-    update = quick_control(ScoreColumn("score"), target=0.9, sparsity=0)
+    update = quick_control(ScoreColumn("score"), target=0.9)
     values = np.where(NEAR, 1, 2)
     X = table(pd.Categorical(values))
     decided = update.fit(X, Y, sensitive_features=GROUP).predict(X)
@@ -251,7 +251,7 @@ def test_studies_refuse_evaluated_rows_of_another_type():
     other = {"X_eval": new, "y_eval": Y, "sensitive_features_eval": GROUP}
     score = ScoreColumn("score")
     for update in (
-        quick_control(score, sparsity=0),
+        quick_control(score),
         LPP(score),
         RejectOption(score),
     ):

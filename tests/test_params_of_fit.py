@@ -41,7 +41,7 @@ UPDATES = {
     **lineup(SCORED, random_state=0),
     "gains only": quick_control(SCORED, direction="gains_only", pos_label=1, favorable_label=0),
     "budget": quick_control(SCORED, max_changes=0.05, threshold=0.4, direction="gains_only"),
-    "promise": quick_control(SCORED, confidence=0.9, random_state=0),
+    "promise": quick_control(SCORED, confidence=0.9),
     "margin": COMMOD(SCORED, reads_score=True, random_state=0, lambda_fair=20),
     "mlp": COMMOD(SCORED, architecture="mlp", hidden=(4,), random_state=0),
     "errors": MinimalFlip(SCORED, constraints=ERRORS),

@@ -24,7 +24,7 @@ UPDATES = {
     **lineup(SCORED, random_state=0),
     "mlp": COMMOD(SCORED, architecture="mlp", hidden=(4,), random_state=0),
     "bins": quick_control(SCORED, constraints="equalized_odds"),
-    "promise": quick_control(SCORED, monotone={"town": 1}, confidence=0.9, random_state=0),
+    "promise": quick_control(SCORED, monotone={"town": 1}, confidence=0.9),
 }
 
 

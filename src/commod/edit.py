@@ -270,7 +270,7 @@ def apply_edits(
     encoding : Encoding
         The d terms of the scorecard.
     points : ndarray of shape (d,)
-        Their points in r.
+        Their points.
     edits : sequence of edits
         As `read_edits` returns them; applied in this order.
     n_people : ndarray of shape (d,)

@@ -12,7 +12,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from commod import ScoreColumn, audit, frontier
+from commod import COMMOD, ScoreColumn, audit, frontier
 from commod._displays import CalibrationDisplay, ChangeDisplay, ConceptDisplay, FrontierDisplay
 from commod._displays.calibration import Reliability
 from commod._record import Card, CardLine, Concept, Estimate
@@ -20,6 +20,7 @@ from commod._reporting.explain import explain
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.rivals import MinimalFlip
+from evidence_updates import with_evidence
 from quick_updates import quick_control
 
 matplotlib.use("Agg")
@@ -276,10 +277,14 @@ def test_concepts_are_those_of_the_explanation(update, data):
     assert by_update.axes_.shape == (sum(bool(c.lines) for c in why.card.concepts), 2)
 
 
-def test_bars_to_the_right_push_towards_a_change(update, data):
+@pytest.mark.slow
+def test_bars_of_a_ratio_to_the_right_push_towards_a_change(model, data):
+    update = COMMOD(model, epochs=60, lambda_fair=6, adversary_hidden=(8,), random_state=0)
+    update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
     display = ConceptDisplay.from_estimator(update, data.data)
     concepts = [c for c in display.card.concepts if c.lines]
     points = dict(update.scorecard_.rows())
+    assert concepts and points
     for concept, (left, right) in zip(concepts, display.axes_, strict=True):
         widths = [bar.get_width() for bar in left.patches]
         for line, width in zip(concept.lines, widths, strict=True):
@@ -288,6 +293,20 @@ def test_bars_to_the_right_push_towards_a_change(update, data):
         shares = [bar.get_width() for bar in right.patches]
         assert shares == [concept.change_if_active.value, concept.change_if_inactive.value]
     assert "to change →" in display.axes_[-1, 0].get_xlabel()
+
+
+def test_bars_of_evidence_push_towards_the_favourable_decision_to_the_right(update, data):
+    made = with_evidence(update, data.data)
+    display = ConceptDisplay.from_estimator(made, data.data)
+    assert display.card == explain(made, data.data).card
+    points = dict(made.scorecard_.rows())
+    for concept, (left, _) in zip(display.card.concepts, display.axes_, strict=True):
+        for line, bar in zip(concept.lines, left.patches, strict=True):
+            assert np.sign(bar.get_width()) == np.sign(points[line.term])
+        names = [label.get_text() for label in left.get_yticklabels()]
+        assert any(line.counted in "".join(names) for line in concept.lines)
+    label = display.axes_[-1, 0].get_xlabel()
+    assert "evidence for a gain →" in label and "r per" not in label
 
 
 def hostile_card(n_lines=30):

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import commod
@@ -20,6 +20,7 @@ from commod._explore.session import VersionConflictError
 from commod._explore.worker import Worker, WorkerFailedError, WorkerStoppedError
 from commod.constraints import DemographicParity, MinimumRate
 from commod.exceptions import InputError, InputTypeError
+from evidence_updates import with_evidence
 
 RNG = np.random.default_rng(0)
 N = 300
@@ -40,7 +41,7 @@ X, Y, GROUPS = people()
 
 
 def fitted(**parameters):
-    quickest = {"sparsity": 0, "borderline": 0, "target_on": "fit_rows", "target": 0.9}
+    quickest = {"max_lines": None, "borderline": 0, "target_on": "fit_rows", "target": 0.9}
     update = ControlledDebiaser(ScoreColumn("score"), **{**quickest, **parameters})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -48,7 +49,7 @@ def fitted(**parameters):
 
 
 UPDATE = fitted()
-EXPECTING = fitted(target_on="new_rows", direction="gains_only")
+EXPECTING = fitted(target_on="new_rows", direction="gains_only", borderline=0.5, max_lines=12)
 
 
 def session_of(update=UPDATE, **changed):
@@ -83,6 +84,8 @@ def is_possible(edits, locks):
 
 @settings(max_examples=10)
 @given(steps_of_a_user, st.booleans())
+@example([({"age": "lock"}, "target"), ({"edit": "round", "step": 0.25}, "keep")], True)
+@example([({"age": 0.2}, "target"), ({"town": "lock"}, "target")], True)
 def test_figures_on_the_page_are_those_of_the_built_update(steps, expecting):
     session, locks = session_of(EXPECTING if expecting else UPDATE), set()
     for edits, offset in steps:
@@ -94,8 +97,11 @@ def test_figures_on_the_page_are_those_of_the_built_update(steps, expecting):
     assert built.reached_ == draft.now.is_reached
     changes = draft.audit.changes
     assert (changes.n_gains, changes.n_losses) == (built.n_gains_, built.n_losses_)
+    assert draft.now.rule == built.scorecard_.rule
     if draft.now.expected is not None:
         assert draft.now.expected.fairness == pytest.approx(built.expected_fairness_)
+        interval = draft.now.expected.low, draft.now.expected.high
+        assert interval == pytest.approx(built.expected_interval_)
     json.dumps(session.state(), allow_nan=False)
 
 
@@ -111,6 +117,21 @@ def test_undo_returns_the_earlier_update_itself_and_redo_the_later_one():
     session.edit(5, {"town": "drop"})
     with pytest.raises(InputError, match="redo"):
         session.redo(6)
+
+
+def test_the_page_says_how_points_decide():
+    made = with_evidence(UPDATE, X, nearness=0.2)
+    session = session_of(made)
+    card = session.state()["card"]
+    assert "the decision becomes favourable" in card["rule"]
+    assert "evidence about the groups" in card["rule"]
+    assert "Points below 0" not in card["sign"] and "less than 0" not in card["rule"]
+    assert f"age − {made.scorecard_.encoding.columns[0].centre}" in [
+        term["shown"] for term in card["terms"]
+    ]
+    changes = made.changes(X)
+    assert session.draft.segments.n_gains == changes.n_gains
+    assert session.draft.segments.n_losses == changes.n_losses
 
 
 def test_a_preview_changes_nothing():
@@ -167,9 +188,9 @@ def test_edits_are_recorded_with_their_author_in_the_saved_patch_and_report(tmp_
     assert "Ada &lt;b&gt;" in report and "Ada <b>" not in report
 
 
-def run_python(session, **names):
+def run_python(session):
     """Return the update that the copied Python makes."""
-    names |= {"model": ScoreColumn("score"), "X": X, "y": Y, "groups": GROUPS}
+    names = {"model": ScoreColumn("score"), "X": X, "y": Y, "groups": GROUPS}
     code = session.python()["text"].replace('update.to_patch().save("patch.json")', "")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -177,13 +198,10 @@ def run_python(session, **names):
     return names["update"]
 
 
-def test_python_repeats_a_fit_with_constraints_and_a_generator():
+def test_python_repeats_a_fit_with_constraints_and_numbers_of_numpy():
     asked = DemographicParity(ratio=0.9) & MinimumRate(0.2)
-    random_state = np.random.RandomState(0)
-    update = fitted(
-        target=None, constraints=asked, max_changes=np.float64(0.3), random_state=random_state
-    )
-    repeated = run_python(session_of(update), random_state=random_state)
+    update = fitted(target=None, constraints=asked, max_changes=np.float64(0.3))
+    repeated = run_python(session_of(update))
     assert repeated.scorecard_ == update.scorecard_
     assert repeated.values_ == update.values_
 

@@ -97,6 +97,7 @@ def evidence(**figures):
     """Return stand-in evidence on 10,000 rows."""
     given = {"rows": "rows", "n": 10_000, "level": 0.95, "compared": SimpleNamespace(n=10_000)}
     given["changes"] = SimpleNamespace(n_changes=100, n_gains=100, n_losses=0)
+    given["card"] = None
     return SimpleNamespace(**{**given, **figures})
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
+from dataclasses import replace
 
 import pytest
 from sklearn.linear_model import LogisticRegression
 
 from commod import Audit, audit, explain
 from commod._reporting.explain.expected import expected_of
+from commod._reporting.render import texts
 from commod.datasets import make_biased
 from quick_updates import quick_control
 
@@ -42,7 +45,8 @@ def test_an_audit_has_the_figures_of_the_fit_and_keeps_them_in_json(update, rows
     assert result.expected.fairness == update.expected_fairness_
     assert result.expected.change_rate == update.expected_change_rate_
     assert result.expected.accuracy == update.expected_accuracy_
-    assert result.expected.spread == update.expected_spread_["fairness"]
+    assert (result.expected.low, result.expected.high) == update.expected_interval_
+    assert result.expected.low < result.expected.fairness < result.expected.high
     assert Audit.from_json(result.to_json()) == result
 
 
@@ -54,7 +58,27 @@ def test_an_expectation_of_another_request_is_not_shown(asked, update, rows):
 def test_without_labels_the_expected_accuracy_is_not_known():
     class Unlabelled:
         expected_fairness_, expected_change_rate_ = 0.8, 0.1
-        expected_accuracy_, expected_spread_ = math.nan, {"fairness": math.nan}
+        expected_accuracy_ = math.nan
 
-    assert expected_of(Unlabelled()).accuracy is expected_of(Unlabelled()).spread is None
+    expected = expected_of(Unlabelled())
+    assert expected.accuracy is expected.low is expected.high is None
     assert expected_of(LogisticRegression()) is None
+
+
+def test_the_interval_of_a_new_sample_is_in_the_line_with_the_expectation(update, rows):
+    result = audited(update, rows)
+    low, high = update.expected_interval_
+    interval = f"(95% interval for as many people: {low:.3f} to {high:.3f}), measured"
+    assert interval in texts.asked_expected_measured(result)
+    without = replace(result, expected=replace(result.expected, low=None, high=None))
+    assert "interval" not in texts.asked_expected_measured(without)
+
+
+def test_an_audit_of_version_0_2_keeps_its_spread(update, rows):
+    stored = json.loads(audited(update, rows).to_json())
+    del stored["expected"]["low"], stored["expected"]["high"]
+    stored["expected"]["spread"] = 0.042
+    loaded = Audit.from_json(json.dumps(stored))
+    assert (loaded.expected.spread, loaded.expected.low) == (0.042, None)
+    assert "the standard deviation of the P-rule" in texts.expected_figures(loaded)
+    assert "0.042" in texts.expected_figures(loaded)

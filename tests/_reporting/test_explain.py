@@ -21,7 +21,7 @@ from commod._record.explanation import Card, Segments
 from commod._reporting.explain import explain, find_segments
 from commod._reporting.explain.edited import edited_rows
 from commod._reporting.explain.phrases import value_text
-from commod._reporting.explain.reasons import contributions_by_column
+from commod._reporting.explain.reasons import RatioParts
 from commod._statistics.intervals import share_interval
 from commod._text import points
 from commod.datasets import make_biased
@@ -297,15 +297,20 @@ def test_contributions_add_up_to_r(why):
         assert points == sorted(points, reverse=person.direction is None)
 
 
+def added_to_r(update, X):
+    """Return what each column adds to r on some rows."""
+    base, columns = update._read_rows(X)
+    parts = RatioParts(update.scorecard_, base.scores, base.threshold)
+    return {column.name: values for column, values in parts.contributions(columns)}
+
+
 def on_fit_rows(update, rows):
     """Return what each column adds to r on the rows that were fitted on."""
     X, y, s = rows
     if getattr(update, "confidence", None) is not None:  # one half finds the update
         search = clone(update)._prepare(X, y, s, None)
         X = X.iloc[split_in_halves(search.rows, search.random_state)[0]]
-    columns = update._read_rows(X)[1]
-    added = {c.name: values for c, values in contributions_by_column(update.scorecard_, columns)}
-    return added, update.raw_ratio(X)
+    return added_to_r(update, X), update.raw_ratio(X)
 
 
 def test_a_person_starts_from_the_mean_r_of_the_fit_rows(update, why, rows):
@@ -321,8 +326,7 @@ def test_a_column_adds_nothing_on_average_over_the_fit_rows(update, rows):
 
 
 def test_the_columns_of_a_concept_add_up_to_its_push(update, why, new):
-    columns = update._read_rows(new)[1]
-    added = {c.name: values for c, values in contributions_by_column(update.scorecard_, columns)}
+    added = added_to_r(update, new)
     pushes = -update.scorecard_.contributions * update.concepts(new)
     for concept in why.card.concepts:
         own = {line.column for line in concept.lines}
@@ -662,7 +666,7 @@ def test_alternatives_hold_although_the_base_model_reads_the_column_too(reading)
         is_kept = update.predict(again)[1:] == person.before
         assert (is_kept == (person.direction is not None)).all()
         ratios = [other.ratio for other in person.kept_by]
-        np.testing.assert_allclose(update.raw_ratio(again)[1:], ratios)
+        np.testing.assert_allclose(update.ratio(again)[1:], ratios)
         for other in person.kept_by:
             assert other.text == f"{other.column} = {value_text(other.value)}"
     assert sum(len(person.kept_by) for person in people) > 10

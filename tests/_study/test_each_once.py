@@ -24,15 +24,13 @@ def caught_in(study):
 
 
 def update(**how):
-    return quick_control(MODEL, threshold=0.4, progress=False, **how)
+    return quick_control(MODEL, threshold=0.4, **how)
 
 
 @pytest.mark.parametrize(
     "study",
     [
-        lambda: frontier(
-            update(), **ROWS, targets=[0.7], grid={"accuracy_weight": [0, 0.5]}, describe=False
-        ),
+        lambda: frontier(update(), **ROWS, targets=[0.7, 0.8], describe=False),
         lambda: frontier(
             RejectOption(MODEL, threshold=0.4), **ROWS, grid={"strength": [0, 0.1]}, describe=False
         ),

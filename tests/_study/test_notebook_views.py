@@ -11,6 +11,7 @@ import commod
 from commod import ScoreColumn
 from commod.exceptions import DataWarning
 from commod.rivals import MinimalFlip
+from evidence_updates import with_evidence
 from quick_updates import quick_control
 
 COLUMN = "<script>alert(1)</script>"
@@ -54,7 +55,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def update(rows):
-    return quick_control(ScoreColumn("score"), target=0.8, sparsity=0).fit(**rows)
+    return quick_control(ScoreColumn("score"), target=0.8).fit(**rows)
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +107,15 @@ def test_a_scorecard_without_points_says_what_it_does(results):
     assert "no decision changes" in " ".join(read(empty).words)
 
 
+def test_an_update_with_evidence_says_its_rule(rows, update):
+    made = with_evidence(update, rows["X"])
+    (column,) = [c for c in made.scorecard_.encoding.columns if c.name == COLUMN]
+    text = " ".join(read(made).words)
+    assert "the decision becomes favourable" in text and "evidence about the groups" in text
+    assert "r < 0" not in text and "weight in r" not in text
+    assert column.counted_text in text
+
+
 def test_an_explanation_shows_who_changes_and_why(results):
     why, text = results["explanation"], " ".join(read(results["explanation"]).words)
     assert f"{int(why.changed.sum()):,} of 900 people change" in text
@@ -122,13 +132,13 @@ def test_a_frontier_shows_one_line_per_update_and_the_rows(results):
     assert "900 fit rows" in " ".join(words)
 
 
-def test_a_frontier_shows_in_what_updates_with_one_target_differ(rows, update):
+def test_a_frontier_shows_in_what_updates_differ_beside_their_target(rows, update):
     people = {k: v for k, v in rows.items() if k != "X"}
     curve = commod.frontier(update, rows["X"], **people)
     words = read(curve).words
-    assert curve.frame()["target"].duplicated().any()
-    assert "shrinkage" in words
-    assert {f"{value:.3g}" for value in curve.frame()["shrinkage"][:30]} <= set(words)
+    for name in ("nearness", "n_terms"):
+        assert name in words
+        assert {f"{value:.3g}" for value in curve.frame()[name][:30]} <= set(words)
 
 
 def test_numbers_are_not_broken_into_lines(results):

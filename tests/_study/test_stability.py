@@ -4,6 +4,7 @@ import itertools
 import math
 import pickle
 import warnings
+from dataclasses import replace
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -21,7 +22,7 @@ from commod import COMMOD, ScoreColumn
 from commod._record import from_plain, to_plain
 from commod._study.stability import stability
 from commod._study.stability.resampling import RowSampler
-from commod._study.stability.result import agreement_of
+from commod._study.stability.result import agreement_of, count_uses
 from commod._text.drawing import plain_text
 from commod.datasets import make_biased
 from commod.exceptions import InputError, InterruptionWarning, TargetWarning, TrainingWarning
@@ -29,6 +30,7 @@ from commod.metrics import fairness_value
 from commod.rivals import MinimalFlip
 from commod.rivals.base import Rival
 from commod.updates._interface import RawRows
+from evidence_updates import with_evidence
 from quick_updates import quick_control
 
 matplotlib.use("Agg")
@@ -68,7 +70,7 @@ def refit(update, rows, **how):
 
 @pytest.fixture(scope="module")
 def found(model, rows):
-    return refit(quick_control(model, target=0.8, random_state=0), rows, n_refits=6)
+    return refit(quick_control(model, target=0.8), rows, n_refits=6)
 
 
 class Watched(Rival):
@@ -156,7 +158,7 @@ def test_agreement_counts_in_blocks_as_in_one(monkeypatch):
 
 @pytest.mark.slow
 def test_everything_equals_a_naive_loop(model, rows):
-    update = quick_control(model, target=0.8, random_state=0)
+    update = quick_control(model, target=0.8)
     X, y, s = rows
     random = np.random.RandomState(0)
     sampler = RowSampler.read(update, RawRows(X, y, s), 0.5)
@@ -183,8 +185,25 @@ def test_everything_equals_a_naive_loop(model, rows):
     cards = [dict(one.scorecard_.rows()) for one in models]
     for name, use in found.columns.items():  # all are numbers here: points per unit
         points = [card[name] for card in cards if name in card]
-        assert use.towards_change == np.mean(np.array(points) < 0)
+        assert use.towards_favorable == np.mean(np.array(points) > 0)
         assert found.terms[name] == use
+
+
+def test_points_of_evidence_push_towards_the_favourable_decision(model, rows, figures):
+    X, y, s = rows
+    fitted = quick_control(model, target=0.7).fit(X, y, sensitive_features=s)
+    cards = [with_evidence(fitted, X, seed=seed).scorecard_ for seed in range(4)]
+    columns, terms = count_uses(cards)
+    for name, use in columns.items():
+        points = [dict(card.rows())[name] for card in cards]
+        assert use.towards_change is None
+        assert use.towards_favorable == np.mean(np.array(points) > 0)
+        assert terms[name] == use
+    found = replace(refit(fitted, rows), columns=columns, terms=terms)
+    assert found.columns_frame()["towards_favorable"].notna().all()
+    assert "larger values push towards the favourable decision in" in found._repr_html_()
+    legend = found.plot().axes[1].get_legend()
+    assert "larger values push to favourable" in [text.get_text() for text in legend.get_texts()]
 
 
 # -- tables whose answer is known ------------------------------------------------------------------
@@ -222,7 +241,8 @@ def test_a_planted_cause_is_found_by_every_refit():
 def test_a_fair_model_changes_nobody_and_says_so():
     X = pd.DataFrame({"score": [0.2, 0.9] * 100, "x": np.arange(200.0)})
     s = np.repeat(["a", "b"], 100)
-    found = refit(quick_control(ScoreColumn("score"), target=0.8), (X, None, s))
+    y = np.array([0, 1] * 100)  # so that every half has as many of each score
+    found = refit(quick_control(ScoreColumn("score"), target=0.8), (X, y, s))
     assert math.isnan(found.agreement) and found.summary().agreement is None
     assert "nobody's decision changes" in repr(found)
     assert found.n_never == 200 and math.isnan(found.reference_share)
@@ -288,7 +308,7 @@ def policies():
 def test_refits_have_no_category_that_the_fit_would_not_have(
     policies, sample, smallest, n_policies
 ):
-    update = quick_control(ScoreColumn("score"), target=0.9, sparsity=0, min_category_size=smallest)
+    update = quick_control(ScoreColumn("score"), target=0.9, min_category_size=smallest)
     X, y, s = policies
     full = set(clone(update).fit(X, y, sensitive_features=s).term_names_)
     assert sum(name.startswith("policy") for name in full) == n_policies
@@ -309,7 +329,7 @@ def test_small_categories_that_the_fit_has_take_part_in_refits(policies):
     X, y, s = policies
     few = np.flatnonzero(s == "g1")[:32]  # a policy of one group: it matters, so it has points
     X = X.assign(policy=np.where(np.isin(np.arange(600), few), "small", "other"))
-    update = quick_control(ScoreColumn("score"), target=0.9, sparsity=0, min_category_size=30)
+    update = quick_control(ScoreColumn("score"), target=0.9, min_category_size=30)
     assert "policy = small" in refit(update, (X, y, s), n_refits=2).terms
 
 
@@ -409,7 +429,7 @@ def test_commod_refits_are_counted_too(model):
 @pytest.mark.slow
 def test_new_people_are_decided_on_where_given(model, rows, biased):
     X, y, s = biased.data[:N], biased.target[:N], biased.sensitive_features[:N]
-    update = quick_control(model, target=0.8, random_state=0)
+    update = quick_control(model, target=0.8)
     alone = refit(update, rows, X_eval=X)
     assert len(alone) == N and np.isnan(alone.fairness).all()
     assert alone.summary().fairness_low is None
@@ -423,7 +443,7 @@ def test_new_people_are_decided_on_where_given(model, rows, biased):
 
 def test_a_fitted_update_is_followed_through_the_refits(model, rows):
     X, y, s = rows
-    update = quick_control(model, target=0.8, random_state=0)
+    update = quick_control(model, target=0.8)
     update.fit(X, y, sensitive_features=s)
     found = refit(update, rows)
     changed = update.predict(X) != model.predict(X)
@@ -450,7 +470,7 @@ def test_where_all_refits_fail_the_first_reason_is_the_error(watched, rows):
 
 @pytest.mark.slow
 def test_warnings_of_refits_are_collected_not_printed(model, rows):
-    update = quick_control(model, target=0.98, max_changes=0.01, random_state=0)
+    update = quick_control(model, target=0.98, max_changes=0.01)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = refit(update, rows)

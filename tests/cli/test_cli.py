@@ -20,7 +20,6 @@ from sklearn.linear_model import LogisticRegression
 
 import commod
 from commod import ControlledDebiaser, Patch, ScoreColumn, metrics
-from commod.updates import _sample
 from quick_updates import quick_control
 
 pytest.importorskip("duckdb")
@@ -269,16 +268,6 @@ def test_the_ledger_names_rows_of_the_table(folder, call):
     assert len(by_row) > 5
     np.testing.assert_allclose(by_row["score_before"], table["f"][by_row["row"]], atol=1e-9)
     assert by_key["row"].tolist() == [f"k{i}" for i in by_row["row"]]
-
-
-@pytest.mark.slow
-def test_many_rows_are_sampled_unless_all_are_asked_for(folder, call, monkeypatch):
-    for name, few in (("MIN_ROWS", 500), ("MIN_CHANGED_ROWS", 10), ("MIN_CELL_ROWS", 100)):
-        monkeypatch.setattr(_sample, name, few)
-    _, some, _ = call("debias", "train.csv", *FIT, "--at-least", "0.7", "--force")
-    _, every, _ = call("debias", "train.csv", *FIT, "--at-least", "0.7", "--force", "--all-rows")
-    assert "of the 2,000 rows" in some
-    assert "of the 2,000 rows" not in every
 
 
 def test_rows_held_out_decide_too(folder, call):
@@ -645,11 +634,11 @@ def test_a_damaged_or_forged_patch_is_refused(folder, call, patch_file):
 def test_types_can_be_corrected(folder, call):
     table = people(2000, 0).assign(zip=np.random.default_rng(0).choice([1001, 1002], 2000))
     table.to_csv("zip.csv", index=False)
-    told = ("debias", "zip.csv", *TOLD, "--features", "zip", "--sparsity", "0", "--force")
+    told = ("debias", "zip.csv", *TOLD, "--features", "zip", "--borderline", "0", "--force")
     call(*told, "--at-least", "0.5")
     assert reads_of("patch.json").get("zip", "number") == "number"
     call(*told, "--at-least", "0.95", "--type", "zip=text")
-    assert reads_of("patch.json") == {"zip": "category", "distance from the threshold": "distance"}
+    assert reads_of("patch.json") == {"zip": "category"}
 
 
 def reads_of(file):

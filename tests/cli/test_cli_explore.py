@@ -12,7 +12,7 @@ from commod._explore import Explorer
 from commod._explore.session import Session
 
 TOLD = ("train.csv", "--label", "y", "--sensitive", "race", "--score-column", "f")
-QUICK = ("--borderline", "0", "--sparsity", "0", "--target-on", "fit_rows", "--at-least", "0.8")
+QUICK = ("--borderline", "0", "--max-lines", "0", "--target-on", "fit_rows", "--at-least", "0.8")
 
 
 @pytest.fixture

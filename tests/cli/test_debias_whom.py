@@ -1,10 +1,9 @@
-"""`commod debias` changes the people whom its options ask for: near the threshold, or cheap."""
+"""`commod debias` changes the people, and has the points, that its options ask for."""
 
 from __future__ import annotations
 
-import json
+from itertools import pairwise
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -17,16 +16,38 @@ TOLD = ("--label", "y", "--sensitive", "race", "--score-column", "f", "--at-leas
 
 
 def test_the_options_set_the_parameters_of_the_library(folder, call):
-    told = ("--borderline", "0.5", "--no-reads-score", "--score-edit", "all")
+    told = ("--borderline", "0.5", "--numeric", "bins", "--score-edit", "all", "--max-lines", "7")
     code, _, err = call("debias", "train.csv", *TOLD, *told, "--out", "ours.json")
     assert code == 0, err
     table = pd.read_csv("train.csv")
-    update = ControlledDebiaser(ScoreColumn("f"), target=0.8, borderline=0.5, score_edit="all")
+    update = ControlledDebiaser(
+        ScoreColumn("f"),
+        target=0.8,
+        borderline=0.5,
+        score_edit="all",
+        numeric="bins",
+        max_lines=7,
+    )
     X = table.drop(columns=["y", "race"])
     theirs = update.fit(X, table["y"], sensitive_features=table["race"]).to_patch().content
     ours = Patch.load("ours.json").content
     assert (ours.ratio, ours.score_edit) == (theirs.ratio, theirs.score_edit)
-    assert ours.score_edit == "all"
+    assert ours.score_edit == "all" and ours.ratio.columns
+
+
+@pytest.mark.parametrize(("told", "most"), [((), 12), (("--max-lines", "0"), None)])
+def test_the_scorecard_has_twelve_lines_unless_all_are_asked_for(
+    told, most, folder, call, monkeypatch
+):
+    given = {}
+
+    def fit(update, *_, **__):
+        given.update(update.get_params(deep=False))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ControlledDebiaser, "fit", fit)
+    call("debias", "train.csv", *TOLD, *told)
+    assert (given["max_lines"], given["borderline"], given["numeric"]) == (most, 0.25, "unit")
 
 
 def test_points_may_be_whole_numbers_of_a_few_lines(folder, call):
@@ -35,45 +56,29 @@ def test_points_may_be_whole_numbers_of_a_few_lines(folder, call):
     assert code == 0, err
     content = Patch.load("whole.json").content
     assert content.asked.points == "integers"
-    points = [term.points for column in content.ratio.columns for term in term_points_of(column)]
-    assert all(float(value).is_integer() for value in points)
-    assert 1 <= np.count_nonzero(points) <= 4
+    n_lines = 0
+    for column in content.ratio.columns:
+        points = [term.points for term in term_points_of(column)]
+        assert all(float(value).is_integer() for value in points)
+        if column.reads == "category":  # categories with equal points are one line
+            n_lines += len({*points} - {0})
+        else:  # and so are bins in a row
+            n_lines += sum(one != 0 and one != last for last, one in pairwise([0, *points]))
+    assert 1 <= n_lines <= 4
 
 
-def test_a_column_of_costs_spares_dear_people_and_is_no_feature(folder, call):
-    table = pd.read_csv("train.csv")
-    cost = np.where(table["age"] < 50, 1.0, 100.0)
-    table.assign(loss=cost).to_csv("costs.csv", index=False)
-    shares = []
-    for told in ((), ("--change-cost", "loss")):
-        ignored = () if told else ("--ignore", "loss")
-        files = ("--out", "p.json", "--ledger", "l.csv", "--force")
-        call_told = (*TOLD, *told, *ignored, "--borderline", "1", *files)
-        code, out, err = call("debias", "costs.csv", *call_told, "--json")
+def test_more_extra_changes_are_spent_nearer_to_the_threshold(folder, call):
+    distances = []
+    for borderline in ("0", "1"):
+        told = (*TOLD, "--borderline", borderline, "--ledger", "l.csv", "--force")
+        code, _, err = call("debias", "train.csv", *told)
         assert code == 0, err
-        assert "loss" not in json.loads(out)["columns"]
-        changed = pd.read_csv("l.csv")["row"].to_numpy(int)
-        shares.append((cost[changed] == 100).mean())
-    assert shares[1] < shares[0]
+        distances.append((pd.read_csv("l.csv")["score_before"] - 0.5).abs().mean())
+    assert distances[1] < distances[0]
 
 
-def test_costs_that_cannot_be_used_are_refused(folder, call):
-    table = pd.read_csv("train.csv")
-    table.assign(loss=-1.0).to_csv("negative.csv", index=False)
-    table.assign(loss=np.where(table.index == 3, np.nan, 1.0)).to_csv("missing.csv", index=False)
-    for file, told, words in (
-        ("negative.csv", (), ("--change-cost", "negative")),
-        ("missing.csv", (), ("'loss' is missing in 1", "--drop-missing")),
-        ("negative.csv", ("--features", "loss"), ("--features", "--change-cost")),
-        ("negative.csv", ("--report", "r.html", "--trade-off"), ("--trade-off", "--change-cost")),
-    ):
-        code, _, err = call("debias", file, *TOLD, "--change-cost", "loss", *told)
-        assert code == 2 and err.startswith("commod: error: "), err
-        for word in words:
-            assert word in err, err
-
-
-def test_a_wrong_price_or_edit_names_its_option(folder, call):
-    for option, value in (("--borderline", "-1"), ("--score-edit", "some")):
+def test_a_wrong_number_or_choice_names_its_option(folder, call):
+    wrong = (("--borderline", "-1"), ("--score-edit", "some"), ("--numeric", "auto"))
+    for option, value in wrong:
         code, _, err = call("debias", "train.csv", *TOLD, option, value)
         assert code == 2 and option in err and err.count("\n") == 1, err

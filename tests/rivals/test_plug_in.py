@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from commod._solvers.search.rates import Cells
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from commod._solvers.cells import Cells
 from commod.rivals._solvers import plug_in
 from commod.rivals._solvers.plug_in import (
     LinearProgramme,

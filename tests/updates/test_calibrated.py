@@ -32,7 +32,7 @@ def rows():
 
 def fitted(rows, method=quick_control, **parameters):
     X, y, groups = rows
-    update = method(ScoreColumn("score"), random_state=0, **parameters)
+    update = method(ScoreColumn("score"), **parameters)
     return update.fit(X, y, sensitive_features=groups)
 
 
@@ -74,7 +74,7 @@ def test_decisions_stay_and_the_brier_score_falls_on_new_people(rows, score_edit
 
 
 def test_commod_has_it_too(rows):
-    update = fitted(rows, method=COMMOD, epochs=0)
+    update = fitted(rows, method=COMMOD, epochs=0, random_state=0)
     check_kept(update, rows[0])
     assert update.to_patch().content.calibration == update.calibration_
 

@@ -13,7 +13,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import sklearn
 from hypothesis import HealthCheck, example, given, settings
@@ -27,6 +26,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from commod import ScoreColumn, bounds
+from commod._data.encoding import BinTerms, CategoryTerms
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError, TargetWarning
 from commod.metrics import fairness_value, p_rule
@@ -75,7 +75,7 @@ def new_rows():
 
 def fit(model, rows, sample_weight=None, **params):
     X, y, s = rows
-    update = quick_control(model, **{"random_state": 0, **params})
+    update = quick_control(model, **params)
     return update.fit(X, y, sensitive_features=s, sample_weight=sample_weight)
 
 
@@ -118,12 +118,10 @@ def check_against_decisions(update, rows, *, pos_label=1, before=None):
     return value
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("constraints", CONSTRAINTS)
-@pytest.mark.parametrize(("sparsity", "borderline"), [(0, 0), (0.14, 0.1)])
-def test_the_target_is_reached_and_the_limit_holds(model, rows, constraints, sparsity, borderline):
+def test_the_target_is_reached_and_the_limit_holds(model, rows, constraints):
     target = TARGETS[constraints]
-    extra = {"sparsity": sparsity, "borderline": borderline}
+    extra = {"max_lines": 12, "borderline": 0.25}
     update = fit(model, rows, constraints=constraints, target=target, **extra)
     value = check_against_decisions(update, rows)
     assert is_met(constraints, value, target)
@@ -133,15 +131,13 @@ def test_the_target_is_reached_and_the_limit_holds(model, rows, constraints, spa
     assert f"needs at least {update.limit_:.1%} changed" in update.status_
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("target", [0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
+@pytest.mark.parametrize("target", [0.5, 0.7, 0.9, 0.95])
 def test_few_changes_at_every_level(model, rows, target):
-    update = fit(model, rows, target=target, sparsity=0)
+    update = fit(model, rows, target=target)
     assert check_against_decisions(update, rows) >= target
     assert update.change_rate_ <= 1.2 * update.limit_
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("constraints", CONSTRAINTS)
 def test_three_groups(constraints):
     data = make_biased(900, bias=1.5, group_shares=(0.5, 0.3, 0.2), random_state=2)
@@ -181,11 +177,10 @@ def test_equal_weights_are_no_weights(model, rows, fitted):
     assert update.limit_ == fitted.limit_
 
 
-@pytest.mark.slow
 def test_a_row_of_weight_zero_is_as_if_it_were_not_there(model, rows):
     X, y, s = rows
     kept = np.arange(N) % 3 > 0
-    settings = {"target": 0.9, "max_changes": 0.05, "sparsity": 0}
+    settings = {"target": 0.9, "max_changes": 0.05}
     weighted = quiet_fit(model, rows, sample_weight=kept.astype(float), **settings)
     alone = quiet_fit(model, (X[kept], y[kept], s[kept]), **settings)
     assert np.array_equal(weighted.predict(X), alone.predict(X))
@@ -197,8 +192,7 @@ def test_labels_are_not_needed_for_demographic_parity(model, rows, fitted):
     X, _, s = rows
     update = fit(model, (X, None, s))
     assert update.reached_
-    # With labels, the most accurate of updates with as many changes is kept.
-    assert update.change_rate_ == pytest.approx(fitted.change_rate_, rel=0.1)
+    assert np.array_equal(update.predict(X), fitted.predict(X))  # labels serve the nearness only
     assert math.isnan(update.accuracy_)
     assert "accuracy" not in update.status_
 
@@ -236,26 +230,10 @@ def test_text_labels(biased, rows):
     assert update.n_losses_ == 0
 
 
-@pytest.mark.parametrize("kind", ["numpy", "polars"])
-def test_every_kind_of_table_gives_the_same_update(biased, rows, kind):
-    X, y, s = rows
-    X = X[NUMBERS]
-    model = LogisticRegression().fit(biased.data.iloc[:N][NUMBERS].to_numpy(), biased.target[:N])
-    scored = X.assign(score=model.predict_proba(X.to_numpy())[:, 1])
-    expected = fit(ScoreColumn("score"), (scored, y, s)).ratio(scored)
-    if kind == "numpy":
-        table, base = X.to_numpy(), model
-    else:
-        table, base = pl.from_pandas(scored), ScoreColumn("score")
-    update = fit(base, (table, np.asarray(y), np.asarray(s)))
-    np.testing.assert_allclose(update.ratio(table), expected, atol=1e-9)
-    assert update.reached_
-
-
 def test_a_score_column_is_kept_out_of_the_scorecard(model, rows):
     X, y, s = rows
     table = X.assign(score=model.predict_proba(X)[:, 1])
-    update = fit(ScoreColumn("score"), (table, y, s), sparsity=0)
+    update = fit(ScoreColumn("score"), (table, y, s))
     assert "score" not in update.scorecard_.encoding.kinds
     assert update.fairness_ >= 0.8
 
@@ -275,7 +253,7 @@ def test_text_categories_booleans_and_missing_values(model, rows):
     X, y, s = rows
     scores = model.predict_proba(X)[:, 1]
     table = mixed(X).assign(score=scores)
-    update = fit(ScoreColumn("score"), (table, y, s), sparsity=0, borderline=0.1)
+    update = fit(ScoreColumn("score"), (table, y, s), borderline=0.25)
     assert check_against_decisions(update, (table, y, s)) >= 0.8
     names = " ".join(update.term_names_)
     for term in ("x2 is missing", "flag = True", "city = rome", "note is missing"):
@@ -284,26 +262,39 @@ def test_text_categories_booleans_and_missing_values(model, rows):
     assert np.isfinite(update.ratio(strange)).all()
 
 
-def test_the_scorecard_is_what_predicts(model, rows):
+@pytest.mark.parametrize("direction", ["any", "losses_only"])
+def test_decisions_follow_from_the_points_the_cut_and_the_score(model, rows, direction):
+    """Add up the points by hand, and hold the sum against the cut: r < 0 says the same."""
     X, y, s = rows
     table = mixed(X).assign(score=model.predict_proba(X)[:, 1])
-    update = fit(ScoreColumn("score"), (table, y, s), sparsity=0, borderline=0.1)
-    r = np.full(N, update.scorecard_.intercept)
+    asked = {"direction": direction, "favorable_label": 0, "pos_label": 1, "borderline": 1}
+    update = fit(ScoreColumn("score"), (table, y, s), **asked)
+    v = np.full(N, update.intercept_)
     for name, points in update.scorecard_.rows():
         if name.endswith(" is missing"):
-            r += points * table[name.removesuffix(" is missing")].isna()
+            v += points * table[name.removesuffix(" is missing")].isna()
         elif " = " in name:
             column, value = name.split(" = ")
-            r += points * (table[column].astype(object).astype(str) == value)
-        elif name == "distance from the threshold":
-            r += points * (table["score"] - 0.5).abs()
+            v += points * (table[column].astype(object).astype(str) == value)
         else:
-            filled = table[name].fillna(table[name].mean())
-            r += points * filled
-    np.testing.assert_allclose(update.raw_ratio(table), r, atol=1e-9)
-    base = table["score"] > 0.5
-    acts = {"any": True, "gains_only": ~base, "losses_only": base}[update.direction_]
-    assert np.array_equal(update.predict(table) == 1, base ^ ((r < 0) & acts))
+            terms = {c.name: c for c in update.scorecard_.encoding.columns}[name]
+            v += points * (table[name].fillna(terms.fill) - terms.centre)
+    np.testing.assert_allclose(update.raw_ratio(table), v, atol=1e-9)
+    rule = update.scorecard_.rule
+    assert 0 < rule.nearness == update.nearness_ and rule.cut > 0
+    t, m = rule.nearness, rule.mean_distance
+    cost = (1 - t) + t * (table["score"] - 0.5).abs() / m
+    is_favorable = table["score"] <= 0.5
+    side = np.where(is_favorable, -1, 1)
+    may_change = {"any": True, "losses_only": is_favorable, "gains_only": ~is_favorable}
+    changed = (side * v > rule.cut * cost) & may_change[update.direction_]
+    assert changed.any()
+    assert np.array_equal(update.predict(table) == 1, (table["score"] > 0.5) ^ changed)
+    ratio = update.ratio(table)
+    np.testing.assert_allclose(
+        ratio, np.where(may_change[update.direction_], cost - side * v / rule.cut, 1), atol=1e-9
+    )
+    assert np.array_equal(ratio < 0, changed)
 
 
 def test_compas_with_its_hundreds_of_categories(compas):
@@ -314,11 +305,10 @@ def test_compas_with_its_hundreds_of_categories(compas):
     base = make_pipeline(make_column_transformer(("passthrough", numbers)), LogisticRegression())
     base.fit(X[:600], y[:600])
     rows = X[600:], y[600:], s[600:]
-    asked = {"target": 0.9, "sparsity": 0.14, "pos_label": 1, "favorable_label": 0}
+    asked = {"target": 0.9, "max_lines": 12, "pos_label": 1, "favorable_label": 0}
     update = fit(base, rows, min_group_size=100, **asked)
     assert check_against_decisions(update, rows) >= 0.9
-    assert update.scorecard_.n_terms_used <= 40
-    assert len(update.scorecard_.columns_used) <= 8
+    assert n_lines(update) <= 12
 
 
 # -- directions -----------------------------------------------------------------------------------
@@ -347,12 +337,14 @@ def test_nobody_is_moved_the_other_way(model, rows, new_rows, direction, favorab
 
 @pytest.mark.parametrize("direction", ["gains_only", "losses_only"])
 def test_the_gate_holds_r_at_one_and_the_score_bit_for_bit(model, rows, new_rows, direction):
-    update = fit(model, rows, direction=direction, target=0.7)
+    update = fit(model, rows, direction=direction, target=0.95)
     gated = (model.predict(new_rows) == 1) == (direction == "gains_only")
     ratio, raw = update.ratio(new_rows), update.raw_ratio(new_rows)
     assert (ratio[gated] == 1).all()
-    assert np.array_equal(ratio[~gated], raw[~gated])
-    assert (raw[gated] != 1).all()  # the gate is what protects them
+    side, rule = (-1 if direction == "losses_only" else 1), update.scorecard_.rule
+    cost = rule.costs(np.abs(model.predict_proba(new_rows)[:, 1] - 0.5))
+    np.testing.assert_allclose(ratio[~gated], (cost - side * raw / rule.cut)[~gated], atol=1e-9)
+    assert (-side * raw > rule.cut * cost)[gated].any()  # the gate is what protects them
     proba = update.predict_proba(new_rows)
     assert np.array_equal(proba[gated], model.predict_proba(new_rows)[gated])
 
@@ -396,7 +388,7 @@ def volume(update, X):
 @pytest.mark.parametrize(
     ("constraints", "extra"),
     [
-        ("demographic_parity", {"sparsity": 0.14, "borderline": 0.1}),
+        ("demographic_parity", {"max_lines": 12, "borderline": 0.25, "target_on": "new_rows"}),
         ("equalized_odds", {"direction": "gains_only"}),
     ],
     ids=["demographic_parity", "equalized_odds"],
@@ -439,11 +431,10 @@ def test_hard_limits_hold_where_the_target_gives_way(model, rows, constraints, e
     assert f"{name} is {cap:.1%}" in update.status_
 
 
-@pytest.mark.slow
 def test_all_hard_limits_at_once(model, rows):
     X = rows[0]
     caps = {"max_changes": 0.03, "max_accuracy_loss": 0.01, "max_volume_change": 0.02}
-    update = quiet_fit(model, rows, target=0.95, sparsity=0.14, borderline=0.1, **caps)
+    update = quiet_fit(model, rows, target=0.95, target_on="new_rows", **caps)
     assert update.change_rate_ <= 0.03
     assert update.base_accuracy_ - update.accuracy_ <= 0.01 + 1e-12
     assert abs(volume(update, X)) <= 0.02 + 1e-12
@@ -455,12 +446,11 @@ def test_hard_limits_that_do_not_bind_change_nothing(model, rows, fitted):
     assert np.array_equal(update.predict(rows[0]), fitted.predict(rows[0]))
 
 
-@pytest.mark.slow
 def test_a_budget_without_a_target_buys_fairness(model, rows):
     X, _, s = rows
     values = []
     for budget in (0.02, 0.06):
-        update = fit(model, rows, max_changes=budget, sparsity=0)
+        update = fit(model, rows, max_changes=budget)
         assert update.change_rate_ <= budget
         assert (
             f"the best P-rule of label 1 found with at most {budget:.1%} of the" in update.status_
@@ -504,7 +494,7 @@ def test_already_fair_means_untouched(model, rows, new_rows, constraints):
     X = rows[0]
     target = 0.2 if constraints == "demographic_parity" else 0.9
     # a warning would be an error
-    update = fit(model, rows, constraints=constraints, target=target, n_concepts=3)
+    update = fit(model, rows, constraints=constraints, target=target)
     assert update.reached_
     assert update.change_rate_ == update.n_gains_ == update.n_losses_ == 0
     for table in (X, new_rows):
@@ -512,9 +502,8 @@ def test_already_fair_means_untouched(model, rows, new_rows, constraints):
         assert np.array_equal(update.predict(table), model.predict(table))
         assert np.array_equal(update.predict_proba(table), model.predict_proba(table))
     assert update.scorecard_.rows() == []
-    assert repr(update.scorecard_) == "r = 1, no points: no decision changes."
-    assert update.concepts(X).shape == (N, 3)
-    assert math.isnan(update.multiplier_)
+    assert "no decision changes" in repr(update.scorecard_)
+    assert update.concepts(X).shape == (N, 2)
     assert update.limit_ == 0
 
 
@@ -533,12 +522,11 @@ def test_already_fair_means_untouched(model, rows, new_rows, constraints):
         {"max_accuracy_loss": 0.01},
         {"max_volume_change": 0.0},
         {"direction": "losses_only"},
-        {"sparsity": 0.14},
+        {"max_lines": 2},
         {"borderline": 0.5},
         {"numeric": "bins"},
         {"locked_features": ("x2",)},
-        {"monotone": {"x2": -1, "x0": -1}},
-        {"accuracy_weight": 0.9},
+        {"monotone": {"x2": 1, "x0": 1}},
         {"confidence": 0.95},
         {"pos_label": 0},
         {"threshold": 0.4},
@@ -551,22 +539,7 @@ def test_the_parameter_changes_the_update(model, rows, fitted, change):
     assert not np.array_equal(update.ratio(rows[0]), fitted.ratio(rows[0]))
 
 
-def test_n_concepts_splits_the_same_update(model, rows):
-    X = rows[0]
-    one, three = (fit(model, rows, n_concepts=k, sparsity=0) for k in (1, 3))
-    np.testing.assert_allclose(one.ratio(X), three.ratio(X), atol=1e-9)
-    assert one.concepts(X).shape == (N, 1)
-    assert three.concepts(X).shape == (N, 3)
-    used = [
-        {name.split(" = ")[0] for name, _ in three.scorecard_.rows(k)}
-        for k in range(3)
-        if three.concept_contributions_[k]
-    ]
-    assert len(used) > 1
-    assert not set.intersection(*used)
-
-
-def test_the_ratio_is_the_sum_of_its_concepts(fitted, rows):
+def test_the_evidence_is_the_sum_of_its_concepts(fitted, rows):
     X = rows[0]
     np.testing.assert_allclose(
         fitted.raw_ratio(X), fitted.intercept_ + fitted.concepts(X) @ fitted.concept_contributions_
@@ -574,65 +547,78 @@ def test_the_ratio_is_the_sum_of_its_concepts(fitted, rows):
     assert fitted.concept_weights_.shape == (2, len(fitted.term_names_))
 
 
-def test_r_is_scaled_to_be_closest_to_one(model, rows, fitted):
-    r = fitted.ratio(rows[0])
-    assert np.mean(r) == pytest.approx(np.mean(r**2))  # where mean((c·r − 1)²) is least at c = 1
-    gated = fit(model, rows, direction="gains_only")
-    free = gated.raw_ratio(rows[0])[model.predict(rows[0]) == 0]
-    assert np.mean(free) == pytest.approx(np.mean(free**2))
-
-
-def test_sparsity_shortens_the_scorecard_for_a_bounded_price(model, rows):
-    dense, short = fit(model, rows, sparsity=0), fit(model, rows, sparsity=0.5)
-    assert short.scorecard_.n_terms_used < dense.scorecard_.n_terms_used
-    assert len(short.scorecard_.columns_used) < len(dense.scorecard_.columns_used)
-    assert short.change_rate_ <= 1.5 * dense.change_rate_
+def n_lines(update):
+    """Count the lines with points: numbers, "missing", sets of categories, and runs of bins."""
+    card, lines, start = update.scorecard_, set(), 0
+    for column in card.encoding.columns:
+        points = card.points[start : start + column.n_terms]
+        start += column.n_terms
+        if isinstance(column, CategoryTerms):
+            part = np.zeros(len(points), dtype=int)
+        elif isinstance(column, BinTerms):
+            is_new = np.diff(points, prepend=np.nan) != 0
+            is_new[len(column.edges) + 1 :] = True  # "missing" is no bin
+            part = np.cumsum(is_new)
+        else:
+            part = np.arange(len(points))
+        lines |= {(column.name, *line) for line in zip(part, points, strict=True) if line[1]}
+    return len(lines)
 
 
 def test_bins_make_steps(model, rows):
-    update = fit(model, rows, numeric="bins", sparsity=0)
+    update = fit(model, rows, numeric="bins")
     assert any("≤ x2 <" in name for name in update.term_names_)
     assert update.fairness_ >= 0.8
 
 
-def test_numbers_enter_in_bins_by_themselves_where_errors_are_compared(model, rows):
-    def has_bins(**params):
-        return any("<" in name for name in quiet_fit(model, rows, **params).term_names_)
+@pytest.mark.parametrize("numeric", ["unit", "bins"])
+@pytest.mark.parametrize("max_lines", [1, 3, 7])
+def test_a_card_has_at_most_the_stated_lines(model, rows, numeric, max_lines):
+    X, y, s = rows
+    table = mixed(X).assign(score=model.predict_proba(X)[:, 1]), y, s
+    asked = {"numeric": numeric, "target_on": "new_rows", "target": 0.6}
+    few = quiet_fit(ScoreColumn("score"), table, max_lines=max_lines, **asked)
+    assert 1 <= n_lines(few) <= max_lines
+    if max_lines == 7:  # and lines are used where they are allowed
+        assert n_lines(few) > 3
+        assert n_lines(quiet_fit(ScoreColumn("score"), table, **asked)) > 12
 
-    assert not has_bins()
-    assert has_bins(constraints="false_positive_rate_parity")
-    assert not has_bins(constraints="false_positive_rate_parity", numeric="unit")
-    assert not has_bins(constraints="false_positive_rate_parity", monotone={"x0": 1})
 
-
-@pytest.mark.slow
+@pytest.mark.parametrize("numeric", ["unit", "bins"])
+@pytest.mark.parametrize("favorable", [0, 1])
 @pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("sparsity", [0, 0.14])
-def test_r_moves_with_a_monotone_column_one_way_only(model, rows, sign, sparsity):
-    update = fit(model, rows, monotone={"x2": sign, "category": sign}, sparsity=sparsity)
-    points = {
-        name: value
-        for name, value in update.scorecard_.rows()
-        if name == "x2" or name.startswith("category")
-    }
-    assert all(sign * value >= 0 for value in points.values())
-    free = dict(fit(model, rows, sparsity=0).scorecard_.rows())
-    assert {np.sign(v) for k, v in free.items() if k.startswith("category")} == {-1.0, 1.0}
+def test_a_monotone_column_helps_or_must_not_help(model, rows, numeric, favorable, sign):
+    """1: v rises with the column, whichever label is favourable. -1: it falls."""
+    asked = {"favorable_label": favorable, "pos_label": 1, "numeric": numeric}
+    free = fit(model, rows, **asked)
+    update = quiet_fit(model, rows, monotone={"x2": sign, "category": sign}, **asked)
+    points = update.scorecard_.rows()
+    assert all(sign * value >= 0 for name, value in points if name.startswith("category"))
+    towns = [value for name, value in free.scorecard_.rows() if name.startswith("category")]
+    assert min(towns) < 0 < max(towns), "the sign would not matter"
+    X = rows[0].head(40).assign(category="c0")
+    higher = X.assign(x2=np.linspace(-3, 3, 40), x0=0.0, x1=0.0, x3=0.0)
+    slope = np.diff(update.raw_ratio(higher))
+    assert (sign * slope >= -1e-12).all()
+    assert not np.allclose(update.raw_ratio(higher), free.raw_ratio(higher))
+
+
+def test_signs_that_were_stated_for_version_0_2_are_refused(model, rows):
+    """There, -1 meant that a column may only help. A loaded object still has `sparsity`."""
+    old = quick_control(model, monotone={"x2": -1})
+    old.sparsity = 0.14
+    X, y, s = rows
+    with pytest.raises(InputError, match=r"-1 means that a larger value must not help.*reversed"):
+        old.fit(X, y, sensitive_features=s)
+    old.monotone = None
+    assert old.fit(X, y, sensitive_features=s).reached_
 
 
 def test_locked_features_get_no_points_but_the_model_reads_them(model, rows):
-    update = fit(model, rows, locked_features=["x2", "category"], sparsity=0)
+    update = fit(model, rows, locked_features=["x2", "category"])
     assert update.scorecard_.columns_used == ["x0", "x1", "x3"]
     with pytest.raises(InputError, match="names columns that X does not have"):
         fit(model, rows, locked_features=["x9"])
-
-
-def test_accuracy_weight_buys_accuracy_with_changes(model, rows):
-    plain = fit(model, rows, sparsity=0, constraints="demographic_parity")
-    careful = fit(model, rows, sparsity=0, accuracy_weight=0.9)
-    assert careful.reached_
-    assert careful.accuracy_ > plain.accuracy_
-    assert careful.change_rate_ >= plain.limit_
 
 
 def test_rare_categories_have_no_points(model, rows):
@@ -644,7 +630,6 @@ def test_rare_categories_have_no_points(model, rows):
     assert "rare = seldom" not in dropped.term_names_
 
 
-@pytest.mark.slow
 def test_small_groups_are_left_out_and_reported(model, rows):
     X, y, s = rows
     groups = np.where(np.arange(N) < 20, "few", np.asarray(s))
@@ -655,38 +640,6 @@ def test_small_groups_are_left_out_and_reported(model, rows):
     assert left_out.fairness_ == value >= 0.8
     counted = fit(model, (X, y, groups), min_group_size=10)
     assert p_rule(None, counted.predict(X), sensitive_features=groups) >= 0.8
-
-
-@pytest.mark.slow
-def test_progress_is_shown_where_asked_for(model, rows, capsys):
-    few = [part[:150] for part in rows]
-    quiet_fit(model, few, confidence=0.9, progress=True)
-    assert re.search(r"ControlledDebiaser: (\d+) of \1 models", capsys.readouterr().err)
-    quiet_fit(model, few, confidence=0.9, progress=False)
-    assert capsys.readouterr().err == ""
-
-
-@pytest.mark.slow
-def test_random_state_draws_the_halves(model, rows):
-    few = [part[:150] for part in rows]
-    first, again, other = (
-        quiet_fit(model, few, confidence=0.9, random_state=seed) for seed in (0, 0, 1)
-    )
-    assert pickle.dumps(first.scorecard_) == pickle.dumps(again.scorecard_)
-    assert first.fairness_ == again.fairness_
-    assert first.fairness_ != other.fairness_
-
-
-def test_the_multiplier_and_the_path_are_there(model, rows):
-    update = fit(model, rows, target=0.7, sparsity=0.14, borderline=0.1)
-    assert update.multiplier_ > 0
-    names = [step["step"] for step in update.path_]
-    assert names[0] == "all columns"
-    shorter = {"fewer columns", "fewer terms", "shrunk", "small categories"}
-    assert set(names) <= {"all columns", *shorter, "nearer people"}
-    assert update.history_["change_rate"] == [step["change_rate"] for step in update.path_]
-    assert update.path_[-1]["change_rate"] == pytest.approx(update.change_rate_)
-    assert update.path_[-1]["n_terms"] == update.scorecard_.n_terms_used
 
 
 # -- the decision rule and the scikit-learn contract ----------------------------------------------
@@ -708,26 +661,6 @@ def test_scores_at_the_threshold_never_change(rows):
     update = quiet_fit(ScoreColumn("score"), (X.assign(score=scores), y, s))
     assert not update.changes(X.assign(score=scores)).changed[scores == 0.5].any()
     assert update.change_rate_ == update.changes(X.assign(score=scores)).rate
-    assert update.path_[-1]["change_rate"] == pytest.approx(update.change_rate_)
-
-
-def test_the_same_seed_gives_the_same_bits(model, rows, fitted):
-    assert pickle.dumps(fit(model, rows).scorecard_) == pickle.dumps(fitted.scorecard_)
-    nearer, again = (fit(model, rows, sparsity=0.14, borderline=0.1) for _ in range(2))
-    assert pickle.dumps(nearer.scorecard_) == pickle.dumps(again.scorecard_)
-
-
-@pytest.mark.parametrize("borderline", [0, 0.1])
-def test_the_order_of_the_rows_does_not_matter(model, rows, borderline):
-    """Sums are rounded in another order, so a search may end a little elsewhere."""
-    X, y, s = rows
-    order = np.random.default_rng(3).permutation(N)
-    shuffled = (X.iloc[order], y.iloc[order], s.iloc[order])
-    extra = {"sparsity": borderline, "borderline": borderline}
-    update = fit(model, rows, **extra)
-    other = fit(model, shuffled, **extra, random_state=5)
-    assert np.mean(update.predict(X) != other.predict(X)) <= 0.01
-    assert other.change_rate_ == pytest.approx(update.change_rate_, rel=0.1)
 
 
 def test_clone_pickle_and_parameters(model, rows, fitted):
@@ -743,11 +676,10 @@ def test_clone_pickle_and_parameters(model, rows, fitted):
     assert not [name for name in vars(fitted) if name in ("_figures", "_more_rows")]
 
 
-@pytest.mark.slow
 def test_groups_are_routed_through_a_grid_search(model, rows):
     X, y, s = rows
     with sklearn.config_context(enable_metadata_routing=True):
-        update = quick_control(model, random_state=0).set_fit_request(sensitive_features=True)
+        update = quick_control(model).set_fit_request(sensitive_features=True)
         search = GridSearchCV(
             update, {"target": [0.5, 0.6]}, cv=2, scoring=make_scorer(accuracy_score)
         )
@@ -790,7 +722,7 @@ def many():
 @pytest.fixture(scope="module")
 def promised(many):
     model, rows = many
-    return fit(model, rows, confidence=0.95, target=0.75, sparsity=0)
+    return fit(model, rows, confidence=0.95, target=0.75)
 
 
 def test_a_promise_is_given_with_its_condition(promised, many):
@@ -812,26 +744,13 @@ def test_a_promise_is_given_with_its_condition(promised, many):
 def test_figures_of_a_promise_are_those_of_the_held_out_half(promised, many):
     model, (X, y, s) = many
     search = quick_control(model)._prepare(X, y, s, None)
-    _, held_out = split_in_halves(search.rows, np.random.RandomState(0))
+    _, held_out = split_in_halves(search.rows)
     X, s = X.iloc[held_out], s.iloc[held_out]
     assert promised.fairness_ == p_rule(None, promised.predict(X), sensitive_features=s)
     assert promised.change_rate_ == promised.changes(X).rate > 0
     assert promised.n_rows_ == len(X)
 
 
-def test_the_models_of_a_promise_were_tested_in_order_and_the_last_that_passed_is_kept(promised):
-    values = [step["promised_fairness"] for step in promised.path_]
-    tested = [step["step"] == "tested" for step in promised.path_]
-    n_tested = sum(tested)
-    assert tested == [True] * n_tested + [False] * (len(tested) - n_tested)
-    assert all(value >= 0.75 for value in values[: n_tested - 1])
-    if n_tested < len(values):
-        assert values[n_tested - 1] < 0.75
-    costs = [step["change_rate"] for step in promised.path_]
-    assert costs == sorted(costs, reverse=True)
-
-
-@pytest.mark.slow
 def test_too_few_rows_are_insufficient_evidence_with_a_number(model, rows):
     with pytest.warns(TargetWarning, match="Insufficient evidence") as caught:
         update = fit(model, rows, confidence=0.999, target=0.7)
@@ -841,11 +760,10 @@ def test_too_few_rows_are_insufficient_evidence_with_a_number(model, rows):
     assert int(number[1].replace(",", "")) > N
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("constraints", CONSTRAINTS[1:])
 def test_promises_on_gaps(many, constraints):
     model, rows = many
-    settings = {"constraints": constraints, "target": 0.3, "confidence": 0.9, "numeric": "unit"}
+    settings = {"constraints": constraints, "target": 0.3, "confidence": 0.9}
     update = quiet_fit(model, rows, **settings)
     assert update.promised_ is True
     assert "≤ 0.3 is promised for new people" in update.status_
@@ -853,12 +771,11 @@ def test_promises_on_gaps(many, constraints):
     assert update.fairness_interval_[0] <= update.fairness_ <= update.fairness_interval_[1]
 
 
-@pytest.mark.slow
 def test_a_higher_confidence_is_harder_to_promise(many):
     model, rows = many
     costs = []
     for confidence in (0.6, 0.999):
-        update = quiet_fit(model, rows, confidence=confidence, target=0.7, sparsity=0)
+        update = quiet_fit(model, rows, confidence=confidence, target=0.7)
         assert update.promised_
         costs.append(update.change_rate_)
     assert costs[0] < costs[1]
@@ -867,7 +784,7 @@ def test_a_higher_confidence_is_harder_to_promise(many):
 def test_the_halves_share_no_row_and_are_alike(model, rows):
     X, y, s = rows
     search = quick_control(model)._prepare(X, y, s, None)
-    first, second = split_in_halves(search.rows, np.random.RandomState(0))
+    first, second = split_in_halves(search.rows)
     assert sorted([*first, *second]) == list(range(N))
     for half in (first, second):
         for group in ("g0", "g1"):
@@ -913,7 +830,6 @@ def test_a_promise_that_no_update_keeps_is_refused_in_words(rows):
         ({"target": 80}, r"If you mean 80%, pass 0.8\."),
         ({"target": 20, "constraints": "equalized_odds"}, r"If you mean 20%, pass 0.2\."),
         ({"confidence": 95}, r"If you mean 95%, pass 0.95\."),
-        ({"accuracy_weight": 5}, r"accuracy_weight=5 must be a finite number >= 0 and <= 1\.$"),
         ({"max_changes": 1.5}, r"max_changes=1.5 must be a finite number >= 0 and <= 1"),
         ({"max_accuracy_loss": -1}, r"max_accuracy_loss=-1 must be"),
         ({"max_volume_change": 7}, r"max_volume_change=7 must be"),
@@ -922,14 +838,15 @@ def test_a_promise_that_no_update_keeps_is_refused_in_words(rows):
             {"constraints": "fair"},
             r"constraints='fair' is not known; choose one of demographic_parity",
         ),
-        ({"numeric": "cubes"}, r"numeric='cubes' is not known; choose one of auto, unit, bins"),
+        ({"numeric": "cubes"}, r"numeric='cubes' is not known; choose one of unit, bins"),
         ({"monotone": {"x9": 1}}, r"monotone names 'x9', but X has no such column \(columns: x0"),
-        ({"monotone": {"x0": 2}}, r"monotone=\{'x0': 2\}: pass 1 where r may only rise"),
+        (
+            {"monotone": {"x0": 2}},
+            r"monotone=\{'x0': 2\}: pass 1 where a larger value may only help",
+        ),
         ({"monotone": "x0"}, r"monotone='x0' must map columns to 1 or -1"),
-        ({"monotone": {"x0": 1}, "numeric": "bins"}, r"Use numeric='unit'"),
-        ({"n_concepts": 0}, r"n_concepts=0 must be a finite number >= 1"),
-        ({"sparsity": -0.1}, r"sparsity=-0.1 must be"),
-        ({"accuracy_weight": math.inf}, r"accuracy_weight=inf must be a finite number"),
+        ({"max_lines": 0}, r"max_lines=0 must be a finite number >= 1"),
+        ({"borderline": -0.1}, r"borderline=-0.1 must be"),
         ({"confidence": 0.5}, r"confidence=0.5 must be a finite number > 0.5"),
         ({"confidence": 1.0}, r"confidence=1.0 must be .* <= 0.9999"),
         ({"min_category_size": 0}, r"min_category_size=0 must be"),
@@ -944,11 +861,10 @@ def test_parameters_that_make_no_sense(model, rows, params, message):
         fit(model, rows, **params)
 
 
-@pytest.mark.parametrize("params", [{"max_accuracy_loss": 0.1}, {"accuracy_weight": 0.5}])
-def test_what_needs_labels_says_so(model, rows, params):
+def test_what_needs_labels_says_so(model, rows):
     X, _, s = rows
     with pytest.raises(InputError, match=r"compares decisions with labels, but y is None. Pass y"):
-        fit(model, (X, None, s), **params)
+        fit(model, (X, None, s), max_accuracy_loss=0.1)
 
 
 def test_error_rates_need_labels(model, rows):
@@ -1038,7 +954,7 @@ def hostile_table(seed, n, scores, n_groups):
     direction=st.sampled_from(["any", "gains_only", "losses_only"]),
     favorable=st.integers(0, 1),
     pos=st.integers(0, 1),
-    extra=st.sampled_from([(0, 0), (0.14, 0), (0, 0.1)]),
+    extra=st.sampled_from([(None, 0), (3, 0), (12, 0.25)]),
     numeric=st.sampled_from(["unit", "bins"]),
     caps=st.fixed_dictionaries(
         {},
@@ -1058,7 +974,7 @@ def hostile_table(seed, n, scores, n_groups):
     direction="gains_only",
     favorable=1,
     pos=0,
-    extra=(0, 0),
+    extra=(None, 0),
     numeric="unit",
     caps={},
 )
@@ -1067,7 +983,7 @@ def test_whatever_comes_in_what_is_promised_holds(
 ):
     X, y, group = hostile_table(seed, n, scores, n_groups)
     target = 0.8 if constraints == "demographic_parity" else 0.1
-    sparsity, borderline = extra
+    max_lines, borderline = extra
     update = quick_control(
         ScoreColumn("score"),
         constraints=constraints,
@@ -1075,11 +991,10 @@ def test_whatever_comes_in_what_is_promised_holds(
         direction=direction,
         favorable_label=favorable,
         pos_label=pos,
-        sparsity=sparsity,
+        max_lines=max_lines,
         borderline=borderline,
         numeric=numeric,
         min_group_size=2,
-        random_state=0,
         **caps,
     )
     with warnings.catch_warnings(record=True) as caught:
@@ -1101,9 +1016,12 @@ def test_whatever_comes_in_what_is_promised_holds(
         constraints, y[kept], after[kept], sensitive_features=group[kept], pos_label=pos
     )
     assert value == pytest.approx(update.fairness_, nan_ok=True)
-    assert update.reached_ == bool(is_met(constraints, value, target))
-    is_success = update.reached_ and update.change_rate_ <= 0.5  # beyond, it is another model
-    assert is_success != any(issubclass(w.category, TargetWarning) for w in caught)
+    before = X["score"] > 0.5
+    alike = max(np.mean(after), 1 - np.mean(after))
+    was_alike = max(np.mean(before), 1 - np.mean(before))
+    is_degenerate = update.change_rate_ > 0.5 or (alike >= 0.99 > was_alike)
+    assert update.reached_ == (bool(is_met(constraints, value, target)) and not is_degenerate)
+    assert update.reached_ != any(issubclass(w.category, TargetWarning) for w in caught)
     if is_met(constraints, update.base_fairness_, target):
         assert changes.n_changes == 0
     assert not update.change_rate_ < update.limit_
@@ -1119,7 +1037,6 @@ def test_whatever_comes_in_what_is_promised_holds(
     assert direction != "losses_only" or changes.n_gains == 0
 
 
-@pytest.mark.slow
 def test_one_of_three_groups_that_must_change_most_is_looked_for_alone():
     """Beginning with all groups that must change ended, in this table, at three times as many."""
     data = make_biased(
@@ -1128,9 +1045,7 @@ def test_one_of_three_groups_that_must_change_most_is_looked_for_alone():
     numbers = data.data.select_dtypes("number")
     model = LogisticRegression().fit(numbers, data.target)
     X = data.data.assign(score=model.predict_proba(numbers)[:, 1])
-    update = quick_control(
-        ScoreColumn("score"), target=0.85, direction="gains_only", random_state=0
-    )
+    update = quick_control(ScoreColumn("score"), target=0.85, direction="gains_only")
     update.fit(X, data.target, sensitive_features=data.sensitive_features)
     assert update.reached_
     assert update.change_rate_ <= 1.5 * update.limit_

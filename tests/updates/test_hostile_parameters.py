@@ -205,7 +205,7 @@ def test_an_undefined_level_is_refused(level):
 
 @pytest.mark.parametrize("targets", [[float("nan")], [float("inf")], [True], ["0.8"], "0.8", 0.8])
 def test_undefined_targets_of_a_frontier_are_refused(targets):
-    update = quick_control(ScoreColumn("score"), min_group_size=5, progress=False)
+    update = quick_control(ScoreColumn("score"), min_group_size=5)
     with pytest.raises(InputError, match="target"):
         frontier(update, **ROWS, targets=targets)
 
@@ -229,7 +229,7 @@ def test_columns_with_the_largest_floats_work(column, numeric):
         "mixed": rng.choice([1e308, -1e308, 0, 1, np.nan], N),
     }[column]
     table = X.assign(big=values)
-    update = quick_control(ScoreColumn("score"), min_group_size=5, numeric=numeric, progress=False)
+    update = quick_control(ScoreColumn("score"), min_group_size=5, numeric=numeric)
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         update.fit(table, Y, sensitive_features=GROUP)
@@ -259,7 +259,7 @@ def test_lone_surrogates_are_refused_where_they_come_in(where, place):
         labels = bad
     else:
         groups = bad
-    update = quick_control(ScoreColumn("score"), min_group_size=5, progress=False)
+    update = quick_control(ScoreColumn("score"), min_group_size=5)
     with pytest.raises(InputError, match=f"in {place} has a lone surrogate"):
         update.fit(table, labels, sensitive_features=groups)
 

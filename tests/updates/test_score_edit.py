@@ -1,4 +1,4 @@
-"""Scores left alone, the gate `max_margin`, and updates that read the distance of the score."""
+"""Scores left alone, the gate `max_margin`, and updates of version 0.2 that read the distance."""
 
 import copy
 
@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
@@ -31,7 +30,7 @@ def table():
 
 def fitted(table, **params):
     X, y, groups = table
-    params = {"target": 0.8, "random_state": 0, **params}
+    params = {"target": 0.8, **params}
     update = quick_control(ScoreColumn("score"), **params)
     return update.fit(X, y, sensitive_features=groups)
 
@@ -98,7 +97,7 @@ def test_every_method_and_the_audit_show_the_same_scores(table, update):
 def test_the_sign_of_the_margin_is_the_decision_whatever_the_positive_label(table, pos_label):
     X, y, groups = table
     model = LogisticRegression().fit(X.drop(columns="score"), y)
-    update = quick_control(model, target=0.8, pos_label=pos_label, random_state=0)
+    update = quick_control(model, target=0.8, pos_label=pos_label)
     update.fit(X.drop(columns="score"), y, sensitive_features=groups)
     inside = X.drop(columns="score")
     decisions = update.predict(inside)
@@ -120,7 +119,7 @@ def test_an_update_without_the_parameter_edits_all_scores(table, edits_all):
     """Version 0.1 stored such updates."""
     X, _, _ = table
     old = copy.deepcopy(edits_all)
-    for name in ("score_edit", "max_margin", "reads_score"):
+    for name in ("score_edit", "max_margin"):
         del vars(old)[name], old._params_of_fit[name]
     np.testing.assert_array_equal(old.predict_proba(X), edits_all.predict_proba(X))
     assert old.to_patch().content.score_edit == "all"
@@ -132,7 +131,6 @@ def test_an_update_without_the_parameter_edits_all_scores(table, edits_all):
         ({"score_edit": "some"}, "score_edit='some'"),
         ({"max_margin": -0.1}, "max_margin=-0.1 must be a finite number >= 0"),
         ({"max_margin": "near"}, "max_margin"),
-        ({"reads_score": "yes"}, "reads_score"),
     ],
 )
 def test_wrong_parameters_are_refused(table, params, match):
@@ -181,7 +179,7 @@ def test_a_gate_of_zero_changes_nothing(table):
 
 
 # ---------------------------------------------------------------------------------------------
-# Reading the distance
+# Reading the distance: version 0.2 stored such updates
 
 
 def with_distance(update, terms, points, intercept):
@@ -229,24 +227,22 @@ def test_explanations_name_the_distance(table, reader):
     assert DISTANCE_COLUMN in why.reasons([row])[0]
 
 
-def test_a_column_with_the_name_of_the_distance_is_refused(table, update, reader):
+def test_a_column_with_the_name_of_the_distance_is_refused(table, reader):
     X, _, _ = table
     named = X.assign(**{DISTANCE_COLUMN: 0.0})
     taken = copy.deepcopy(reader)
     names = [*X.columns, DISTANCE_COLUMN]
     taken.feature_names_in_, taken.n_features_in_ = np.array(names, dtype=object), len(names)
-    with pytest.raises(InputError, match="Rename the column, or pass reads_score=False"):
+    with pytest.raises(InputError, match="Rename the column"):
         taken.read_rows(named)
-    assert clone(update).get_params()["reads_score"] is True
 
 
-def test_a_fit_refuses_the_name_of_the_distance_only_where_it_reads_it(table):
+def test_a_column_may_have_the_name_of_the_distance(table):
     X, y, groups = table
-    named = X.assign(**{DISTANCE_COLUMN: X["x0"]})
-    with pytest.raises(InputError, match="Rename the column, or pass reads_score=False"):
-        fitted((named, y, groups), borderline=0.1)
-    update = fitted((named, y, groups), borderline=0.1, reads_score=False)
-    assert not update.reads_score_
+    named = X.assign(**{DISTANCE_COLUMN: X["x0"]}).drop(columns="x0")
+    update = fitted((named, y, groups), borderline=0.25)
+    plain = fitted(table, borderline=0.25)
+    np.testing.assert_array_equal(update.predict(named), plain.predict(X))
     edited = update.to_patch().apply(named)
     np.testing.assert_array_equal(edited["commod_changed"], update.changes(named).changed)
 

@@ -21,7 +21,7 @@ def applicants():
 
 def decided(applicants, constraint):
     X, sex, _ = applicants
-    update = quick_control(ScoreColumn("score"), constraints=constraint, random_state=0)
+    update = quick_control(ScoreColumn("score"), constraints=constraint)
     return update.fit(X, sensitive_features=sex).predict(X)
 
 

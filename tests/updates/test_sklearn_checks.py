@@ -69,12 +69,11 @@ class SelfMadeNetwork(SelfMade, COMMOD):
 
 
 class SelfMadeControl(SelfMade, ControlledDebiaser):
-    """ControlledDebiaser, whose groups may be small; the fewest changes are searched quickest."""
+    """ControlledDebiaser, whose groups may be small."""
 
-    def __init__(self, estimator=None, *, target=0.8, random_state=0):
-        super().__init__(estimator, target=target, random_state=random_state)
+    def __init__(self, estimator=None, *, target=0.8):
+        super().__init__(estimator, target=target)
         self.min_group_size = 1
-        self.sparsity = self.borderline = 0
 
 
 class SelfMadeLPP(SelfMade, LPP):

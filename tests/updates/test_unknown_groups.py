@@ -71,9 +71,9 @@ def test_rates_come_from_the_known_rows_and_changes_count_all(ignoring, people, 
 
 def test_the_limit_is_that_of_the_known_rows(ignoring, model, people, partly_known):
     known = partly_known.notna().to_numpy()
-    alone = quick_control(model, target=ignoring.fairness_)
-    alone.fit(people.data[known], people.target[known], sensitive_features=partly_known[known])
-    assert ignoring.known_limit_ == pytest.approx(alone.limit_)
+    rows = people.data[known], people.target[known], partly_known[known], None
+    limit = quick_control(model)._prepare(*rows).limit(ignoring.fairness_)
+    assert ignoring.known_limit_ == pytest.approx(limit)
     assert ignoring.known_change_rate_ >= ignoring.known_limit_
     assert ignoring.change_rate_ >= ignoring.limit_ > 0
     assert f"Among them {ignoring.known_change_rate_:.1%} change" in ignoring.status_
@@ -105,17 +105,6 @@ def test_missing_groups_are_refused_unless_they_are_to_be_ignored(model, people,
             update.fit(people.data, people.target, **rows)
     with pytest.raises(InputError, match="unknown_groups"):
         ControlledDebiaser(model, unknown_groups="drop").fit(people.data, people.target, **rows)
-
-
-def test_models_of_the_cells_learn_from_known_rows_and_apply_to_all(model, people, partly_known):
-    update = ControlledDebiaser(model, unknown_groups="ignore", constraints=ERRORS, target=0.2)
-    problem = update._prepare(people.data, people.target, partly_known, None)
-    from commod.updates._soft_cells import cell_models
-
-    models = cell_models(problem, 20, ())
-    probabilities = models.probabilities(np.arange(len(people.data)), None)
-    # without left-out groups, everybody is in one of the cells
-    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
 
 
 # -- probabilities ---------------------------------------------------------------------------------
@@ -153,6 +142,24 @@ def test_rates_are_expectations(probable, people):
     assert low <= truth <= high
     assert f"between {low:.3f} and {high:.3f}" in probable.status_
     assert probable.unknown_interval_["worst_case"] == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("known", ["half of the groups", "probabilities"])
+def test_a_target_for_new_people_is_expected_and_near(model, people, partly_known, known):
+    groups = {"sensitive_probabilities": people.proba_sensitive}
+    if known == "half of the groups":
+        groups = {"sensitive_features": partly_known}
+    update = ControlledDebiaser(model, target=0.8, unknown_groups="ignore", fit_rows_are_new=True)
+    update.fit(people.data, people.target, **groups)
+    assert update.reached_ and update.expected_fairness_ >= 0.8
+    new = make_biased(20_000, random_state=3)
+    decided = update.predict(new.data)
+    reached = metrics.p_rule(None, decided, sensitive_features=new.sensitive_features)
+    low, high = update.expected_interval_
+    assert low <= reached <= high
+    assert reached == pytest.approx(update.expected_fairness_, abs=0.06)
+    changed = np.mean(decided != model.predict(new.data))
+    assert changed == pytest.approx(update.expected_change_rate_, abs=0.03)
 
 
 @pytest.mark.parametrize("constraints", ["demographic_parity", ERRORS])

@@ -35,7 +35,7 @@ def rows():
 @pytest.fixture(scope="module")
 def curve(rows):
     X, y, group = rows
-    update = quick_control(ScoreColumn("score"), sparsity=0.14, borderline=0.1)
+    update = quick_control(ScoreColumn("score"), borderline=0.1)
     return frontier(update, X, y, sensitive_features=group, targets=[0.75, 0.85, 0.95])
 
 
@@ -78,9 +78,7 @@ def test_the_favourable_label_decides_who_gains(rows):
 def test_held_out_rows_are_the_rows_of_the_figures(rows, monkeypatch):
     monkeypatch.setattr(_promise, "N_TESTED_TARGETS", 2)  # fewer fits
     X, y, group = rows
-    update = quick_control(
-        ScoreColumn("score"), target=0.8, confidence=0.6, direction="gains_only", random_state=0
-    )
+    update = quick_control(ScoreColumn("score"), target=0.8, confidence=0.6, direction="gains_only")
     update.fit(X, y, sensitive_features=group)
     whole = measured(update, rows, "gain")
     assert 0 < update.n_gains_ < whole.n_changed

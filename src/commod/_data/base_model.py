@@ -69,9 +69,13 @@ class ScoreColumn:
 
 @dataclass(frozen=True, repr=False)
 class ModelScores(ScoreColumn):
-    """A column with the scores of a model, which has the labels `classes_`; None: those of y."""
+    """A column with the scores of a model, which has the labels `classes_`; None: those of y.
+
+    `reads_others` says whether the model reads other columns than those that are fitted on.
+    """
 
     classes_: Any = field(default=None, compare=False)
+    reads_others: bool = True
 
 
 @dataclass(frozen=True)

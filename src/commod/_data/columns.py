@@ -226,7 +226,7 @@ def iter_columns(
     for key in frame.columns:
         name = str(key)
         if not _is_read(name, skip, only):
-            yield _without_values(name, n_rows)
+            yield column_without_values(name, n_rows)
             continue
         try:
             column = _usual_column(name, native[key]) if is_pandas else None
@@ -237,7 +237,7 @@ def iter_columns(
             if unread is None:
                 raise
             unread.append(name)
-            yield _without_values(name, n_rows)
+            yield column_without_values(name, n_rows)
 
 
 def _is_read(name: str, skip: Collection[str], only: Collection[str] | None) -> bool:
@@ -256,7 +256,7 @@ def _columns_of_array(
     for j, values in enumerate(array.T):
         name = f"x{j}"
         if not read[j]:
-            yield _without_values(name, len(array))
+            yield column_without_values(name, len(array))
         elif array.dtype.kind in "fiu":
             numbers = values.astype(np.float64, copy=False)
             yield Column(name, "numeric", _finite(numbers, f"Column {name!r}"))
@@ -289,7 +289,7 @@ def _column_of_series(name: str, series: nw.Series[Any], kinds: Mapping[str, Kin
     if dtype in (nw.Boolean, nw.String, nw.Categorical, nw.Enum):
         return _categories(name, code_series(series))
     if dtype == nw.Unknown and series.is_null().all():  # the Null type of polars and pyarrow
-        return _without_values(name, len(series))
+        return column_without_values(name, len(series))
     native = series.to_native()
     raise unreadable_type(f"Column {name!r}", getattr(native, "dtype", None) or native.type)
 
@@ -309,7 +309,8 @@ def _holds_objects(series: nw.Series[Any]) -> bool:
     return bool(getattr(series.to_native(), "dtype", None) == np.dtype(object))
 
 
-def _without_values(name: str, n_rows: int) -> Column:
+def column_without_values(name: str, n_rows: int) -> Column:
+    """Return a column that is missing everywhere, in place of one that is not read."""
     return Column(name, "category", np.full(n_rows, -1, dtype=np.int32))
 
 

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 MIN_CATEGORY_SIZE = 20  # people
 FEWEST_DESCRIBED = 5  # people of a group
 
-# People: a category that fewer share is small. `ControlledDebiaser` shrinks its points
-# (`_solvers/search/credibility.py`), and an audit checks what they predict (CM306).
+# People: a category that fewer share is small, and an audit checks what its points predict (CM306).
 SMALL_CATEGORY = 100
 
 

@@ -17,15 +17,16 @@ from commod._data.columns import Column, Scalar
 Hashes = NDArray[np.uint64]
 
 
-def row_hashes(columns: Sequence[Column], tie: NDArray[np.float64] | None = None) -> Hashes:
+def row_hashes(columns: Sequence[Column], ties: Sequence[NDArray[np.float64]] = ()) -> Hashes:
     """Return a number of 64 bits for each row, shape (n,).
 
     Parameters
     ----------
     columns : sequence of Column
         What the hash depends on.
-    tie : ndarray of shape (n,), default=None
-        Numbers by which equal rows are counted; in the order of the rows if None.
+    ties : sequence of ndarray of shape (n,), default=()
+        Numbers by which equal rows are counted, the most important first; in the order of the rows
+        without any.
 
     Examples
     --------
@@ -36,14 +37,16 @@ def row_hashes(columns: Sequence[Column], tie: NDArray[np.float64] | None = None
     """
     total = np.zeros(len(columns[0]) if columns else 0, dtype=np.uint64)
     for column in columns:
-        total += _mixed(_values(column) ^ _text_hash(f"column {column.name}"))
-    order = np.argsort(total, kind="stable") if tie is None else np.lexsort([tie, total])
+        total += spread_bits(_values(column) ^ _text_hash(f"column {column.name}"))
+    order = np.argsort(total, kind="stable")
     ordered = total[order]
+    if ties and (ordered[1:] == ordered[:-1]).any():
+        order = np.lexsort([*reversed(ties), total])
     is_new = np.append(True, ordered[1:] != ordered[:-1]) if len(ordered) else np.zeros(0, bool)
     position = np.arange(len(ordered))
     number = np.empty(len(total), dtype=np.uint64)
     number[order] = position - np.maximum.accumulate(np.where(is_new, position, 0))
-    return _mixed(total + _mixed(number))
+    return spread_bits(total + spread_bits(number))
 
 
 def _values(column: Column) -> Hashes:
@@ -65,7 +68,7 @@ def _text_hash(text: str) -> np.uint64:
     return np.uint64(int.from_bytes(digest, "little"))
 
 
-def _mixed(values: Hashes) -> Hashes:
+def spread_bits(values: Hashes) -> Hashes:
     """Return numbers whose bits are spread: the last step of SplitMix64."""
     mixed = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

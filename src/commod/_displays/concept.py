@@ -22,10 +22,16 @@ if TYPE_CHECKING:
 class ConceptDisplay:
     """Each concept with its strongest terms, and how often people change where it is active.
 
-    Bars to the right push towards a change (they lower r), bars to the left towards keeping the
-    decision. The length of a bar is what the term adds to −r per standard deviation over the
-    explained people. So terms in different units can be compared. The points on −r stand beside
-    the names.
+    The length of a bar is what the term adds per standard deviation over the explained people. So
+    terms in different units can be compared. The points stand beside the names. What bars mean
+    depends on the scorecard:
+
+    - Its sum is r: the points are on −r. Bars to the right push towards a change, bars to the left
+      towards keeping the decision.
+    - It has a rule: the points are evidence. Bars to the right push towards the favourable
+      decision, so towards a gain and against a loss. Bars to the left do the opposite.
+
+    A concept is active for a person whom it pushes towards a change more than on average.
 
     Parameters
     ----------
@@ -90,8 +96,12 @@ class ConceptDisplay:
                 "shows whom it changes."
             )
         rows = update.read_rows(X)
-        changed = update.decide_rows(rows) != rows.base.decisions
-        return cls(card=make_card(scorecard, rows.terms, changed)).plot(ax, **kwargs)
+        before = rows.base.decisions
+        changed = update.decide_rows(rows) != before
+        favorable = before == (update.pos_label_ == update.favorable_label_)
+        max_margin = update.allowed_changes().max_margin
+        card = make_card(scorecard, rows.terms, changed, favorable, max_margin)
+        return cls(card=card).plot(ax, **kwargs)
 
     @classmethod
     def from_explanation(cls, explanation: Any, *, ax: Axes | None = None, **kwargs: Any) -> Self:
@@ -141,7 +151,7 @@ class ConceptDisplay:
             _draw_terms(left, concept, max_terms, longest)
             _draw_shares(right, concept)
         if concepts:
-            _label_all(self.axes_)
+            _label_all(self.axes_, self.card)
         return self
 
 
@@ -178,7 +188,7 @@ def _draw_terms(ax: Axes, concept: Concept, max_terms: int, longest: int) -> Non
         linewidth=0,
     )
     names = [
-        f"{plain_text(term.term, longest)}  {points(term.points)} {term.unit}".strip()
+        f"{plain_text(term.text, longest)}  {points(term.points)} {term.unit}".strip()
         for term in shown
     ]
     ax.set_yticks(y, names, fontsize="small")
@@ -215,11 +225,11 @@ def _highest(share: Estimate) -> float:
 
 
 def _length(term: CardLine) -> float:
-    """Return what the term adds to −r per standard deviation; its points if not measured."""
+    """Return what the term adds per standard deviation; its points if not measured."""
     return float(term.points if term.spread is None else np.sign(term.points) * term.spread)
 
 
-def _label_all(axes: NDArray[Any]) -> None:
+def _label_all(axes: NDArray[Any], card: Card) -> None:
     """Label the lowest axes and give all concepts the same scale."""
     widest = max(abs(v) for ax in axes[:, 0] for v in ax.dataLim.intervalx) or 1.0
     for ax in axes[:, 0]:
@@ -230,12 +240,16 @@ def _label_all(axes: NDArray[Any]) -> None:
     for ax in axes.flat:
         ax.locator_params(axis="x", nbins=4)
     left, right = axes[-1]
-    left.set_xlabel("← pushes to keep | pushes to change →\n(−r per standard deviation)")
+    meaning = "← pushes to keep | pushes to change →\n(−r per standard deviation)"
+    if card.rule is not None:
+        meaning = "← evidence for a loss | evidence for a gain →\n(points per standard deviation)"
+    left.set_xlabel(meaning)
     right.set_xlabel("share of people\nwho change")
 
 
 def _write_no_points(axes: NDArray[Any], card: Card) -> None:
     for ax in axes:
         ax.set_axis_off()
-    text = f"No term has points: r = {card.intercept:.3g} for everybody."
+    total = "r =" if card.rule is None else "the sum is"
+    text = f"No term has points: {total} {card.intercept:.3g} for everybody."
     axes[0].text(0, 0.5, text, transform=axes[0].transAxes)

@@ -20,7 +20,7 @@ from commod._evidence.task import TINY, Codes, EvidenceTask, Floats, Mask
 MAX_STOPS = 20_000  # counts along an order; the counts around the cut are then taken one by one
 N_TRIED = 60  # counts that are compared where none is enough
 N_CORRECTIONS = 12  # of the chance of new samples, which depends on the count
-CUT_DIGITS = 6  # significant digits of the cut
+CUT_DIGITS, MOST_DIGITS = 6, 17  # significant digits of the cut; more where evidence is close
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,12 @@ class Path:
         """Return the evidence between the last person who changes and the next; inf for nobody."""
         if at == 0:
             return np.inf
-        return float(f"{(self.lowest[at] + self.next[at]) / 2:.{CUT_DIGITS - 1}e}")
+        low, high = float(self.next[at]), float(self.lowest[at])
+        for digits in range(CUT_DIGITS, MOST_DIGITS + 1):
+            cut = float(f"{(low + high) / 2:.{digits - 1}e}")
+            if low <= cut < high:
+                return cut
+        return low
 
 
 def evidence(task: EvidenceTask, v: Floats, cost: Floats) -> Floats:
@@ -176,11 +181,12 @@ def _stop_at(task: EvidenceTask, path: Path, is_budget: bool) -> tuple[int, bool
     """Return the count to stop at, and whether all bounds are expected to hold there."""
     slack = task.slack(task.values(path.rates))
     allowed = is_within_caps(task, path.n_changed, path.caps)
-    if not is_budget:
-        at = _first_expected(task, path, np.where(allowed, slack, -np.inf))
-        if at is not None:
-            return at, True
-    return _nearly_best(task, path, np.flatnonzero(allowed), is_budget)
+    if is_budget:
+        return _best(task, path, np.flatnonzero(allowed))
+    at = _first_expected(task, path, np.where(allowed, slack, -np.inf))
+    if at is not None:
+        return at, True
+    return _nearly_best(task, path, np.flatnonzero(allowed))
 
 
 def _first_expected(task: EvidenceTask, path: Path, slack: Floats) -> int | None:
@@ -213,22 +219,34 @@ def _spread(allowed: Codes) -> Codes:
     return np.unique(allowed[np.linspace(0, len(allowed) - 1, N_TRIED).astype(np.intp)])
 
 
-def _nearly_best(
-    task: EvidenceTask, path: Path, allowed: Codes, is_budget: bool
-) -> tuple[int, bool]:
+def _best(task: EvidenceTask, path: Path, allowed: Codes) -> tuple[int, bool]:
+    """Return the count with the best worst expected slack, and whether all bounds hold there.
+
+    Counts around the best one so far are tried, until all of its neighbours are.
+    """
+    near = allowed
+    while len(near):
+        tried = _spread(near)
+        worst = task.slack(task.expected(path.rates[:, tried])).min(axis=0)
+        best = int(np.argmax(worst))
+        ends = tried[max(best - 1, 0)], tried[min(best + 1, len(tried) - 1)]
+        near = near[(near >= ends[0]) & (near <= ends[1])]
+        if len(near) <= 3:  # all of them were tried
+            return int(tried[best]), bool(worst[best] >= -TINY)
+    return 0, False
+
+
+def _nearly_best(task: EvidenceTask, path: Path, allowed: Codes) -> tuple[int, bool]:
     """Return the first count whose worst expected slack is not clearly below the best one.
 
     "Clearly" is half of the standard error of the difference, which only the people between the two
-    counts make. A budget takes the best one. The second value says whether all bounds are expected
-    to hold there.
+    counts make. The second value says whether all bounds are expected to hold there.
     """
     if not len(allowed):
         return 0, False
     tried = _spread(allowed)
     worst = task.slack(task.expected(path.rates[:, tried])).min(axis=0)
     best = int(np.argmax(worst))
-    if is_budget:
-        return int(tried[best]), bool(worst[best] >= -TINY)
     if worst[best] >= -TINY:
         return int(tried[np.flatnonzero(worst >= -TINY)[0]]), True
     slope = _sensitivity(task, path.rates[:, tried[best]])

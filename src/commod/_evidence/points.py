@@ -100,12 +100,12 @@ def shorten(
     V, b = V * np.outer(unit, unit), b * unit  # in raw units, in which levels share points
     terms = design.terms[is_free]
     column = task.column[terms]
-    merged = _MergedLines(task.is_level[terms], task.is_bin[terms], column)
+    merged = _MergedLines(terms, task.is_level[terms], task.is_bin[terms], column)
     while merged.n_lines > max_lines:
         n_steps = 1
         if merged.n_lines > MAX_SINGLE_STEPS:
-            n_steps = max(1, int(BATCH_SHARE * merged.n_lines))
-        for j, k in merged.cheapest(b, V, n_steps):
+            n_steps = min(int(BATCH_SHARE * merged.n_lines), merged.n_lines - max_lines)
+        for j, k in merged.cheapest(b, V, max(n_steps, 1)):
             a = V[:, j].copy() if k is None else V[:, j] - V[:, k]
             size = a[j] if k is None else a[j] - a[k]
             if size > 0:
@@ -121,13 +121,12 @@ def shorten(
 class _MergedLines:
     """The lines that are left: each has a term that represents it."""
 
-    def __init__(self, is_level: Mask, is_bin: Mask, column: Codes) -> None:
+    def __init__(self, terms: Codes, is_level: Mask, is_bin: Mask, column: Codes) -> None:
         self.leader = np.arange(len(column))  # of the line of each term; −1 has no points
         same = column[:, None] == column[None]
         self.may_merge = np.triu(same & is_level[:, None] & is_level[None], 1)
-        next_bin = same.diagonal(1) & is_bin[:-1] & is_bin[1:]
+        next_bin = same.diagonal(1) & is_bin[:-1] & is_bin[1:] & (np.diff(terms) == 1)
         self.may_merge[np.arange(len(next_bin)), np.arange(1, len(column))] |= next_bin
-        self.is_bin = is_bin
 
     @property
     def n_lines(self) -> int:
@@ -226,27 +225,31 @@ def solve_lines(
 def _basis(task: EvidenceTask, design: Design, lines: Lines) -> tuple[Floats, Floats, Floats]:
     """Return the terms of each coefficient, (d, m), and the lower and upper ends of these, (m,).
 
-    A line has one coefficient. Lines of ordered bins are sums of steps, which have one sign.
+    A line has one coefficient. Lines of ordered bins are sums of steps, which have one sign. A line
+    between two bins without points has none either, or the bins would not be in order.
     """
-    m = lines.n_lines
-    basis = np.zeros((len(lines.line), m))
-    used = np.flatnonzero(lines.line >= 0)
-    basis[used, lines.line[used]] = 1.0
     sign, ordered = task.sign[design.terms], task.is_ordered[design.terms]
-    lower, upper = np.full(m, -np.inf), np.full(m, np.inf)
-    for line in range(m):
-        first = used[lines.line[used] == line][0]
-        if sign[first] and not ordered[first]:
-            lower[line], upper[line] = (0.0, np.inf) if sign[first] > 0 else (-np.inf, 0.0)
+    basis = (lines.line[:, None] == np.arange(lines.n_lines)) * 1.0
+    ends = np.zeros(lines.n_lines)  # the sign of each coefficient; 0 where it is free
+    is_used = np.ones(lines.n_lines, dtype=bool)
+    for line in range(lines.n_lines):
+        first = int(basis[:, line].argmax())
+        ends[line] = 0.0 if ordered[first] else sign[first]
     for name in np.unique(task.column[design.terms][ordered & (sign != 0)]):
-        bins = np.flatnonzero((task.column[design.terms] == name) & ordered & (lines.line >= 0))
-        for place, line in enumerate(dict.fromkeys(lines.line[bins].tolist())):
-            later = bins[bins >= bins[lines.line[bins] == line][0]]
-            basis[later, line] = 1.0
-            if place:
-                rising = sign[bins[0]] > 0
-                lower[line], upper[line] = (0.0, np.inf) if rising else (-np.inf, 0.0)
-    return basis, lower, upper
+        bins = np.flatnonzero((task.column[design.terms] == name) & ordered)
+        dropped = bins[(lines.line[bins] < 0) & np.isnan(task.pinned[design.terms[bins]])]
+        of_column = list(dict.fromkeys(lines.line[bins][lines.line[bins] >= 0].tolist()))
+        for place, line in enumerate(of_column):
+            own = np.flatnonzero(basis[:, line])
+            is_below, is_above = (dropped > own[-1]).any(), (dropped < own[0]).any()
+            is_used[line] = not (is_below and is_above)
+            steps = bins <= own[-1] if is_below else bins >= own[0]
+            basis[bins[steps & (lines.line[bins] >= 0)], line] = 1.0
+            if is_below or is_above or place:
+                ends[line] = -sign[bins[0]] if is_below else sign[bins[0]]
+    lower = np.where(ends > 0, 0.0, -np.inf)[is_used]
+    upper = np.where(ends < 0, 0.0, np.inf)[is_used]
+    return basis[:, is_used], lower, upper
 
 
 def rounded(points: Points, lines: Lines, design: Design, pinned: Floats) -> Points:

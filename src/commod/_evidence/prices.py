@@ -5,7 +5,8 @@ change. The prices minimise a convex function of few variables,
 
     mean softplus_h(U μ − cost) + μ'slack,
 
-so they are unique. Newton's method solves for them to all digits, because other code rounds them.
+so what they make each person worth is unique. Newton's method solves for them to all digits,
+because other code rounds them.
 """
 
 from __future__ import annotations
@@ -17,15 +18,16 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from commod._evidence.task import Codes, EvidenceTask, Floats
+from commod._evidence.task import Codes, EvidenceTask, Floats, Mask
 
 HEAT = 0.05  # h: the width of the soft step, in the unit of the cost
 N_ROUNDS = 4  # of prices, each corrected by what the last ones change
 MAX_PRICED_ROWS = 20_000  # on which prices are sought
 CAP_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # of a cap beside a bound that is out of reach
 HIGHEST_PRICE = 1e3  # of an inequality that cannot be kept
-N_NEWTON_STEPS = 20
-STEP_LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.01)  # of Newton steps that are tried
+N_NEWTON_STEPS, N_HALVINGS = 20, 30  # steps, and how often each may be halved
+TOLERANCES = (1e-9, 1e-15)  # of the descent before Newton's method; the second where it is needed
+LARGEST_GRADIENT = 1e-9  # of a price that is not at an end
 
 
 def prices_of(U: Floats, cost: Floats, slack: Floats, start: Floats | None = None) -> Floats:
@@ -50,15 +52,20 @@ def prices_of(U: Floats, cost: Floats, slack: Floats, start: Floats | None = Non
     """
     start = np.full(U.shape[1], 1e-3) if start is None else start
     dual = Dual(U, cost, slack)
-    solved = minimize(
-        dual.value_and_gradient,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0.0, HIGHEST_PRICE)] * len(slack),
-        options={"maxiter": 500},
-    )
-    return dual.polished(np.asarray(solved.x))
+    mu = start
+    for tolerance in TOLERANCES:
+        solved = minimize(
+            dual.value_and_gradient,
+            mu,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0.0, HIGHEST_PRICE)] * len(slack),
+            options={"maxiter": 500, "ftol": tolerance, "gtol": LARGEST_GRADIENT},
+        )
+        mu = dual.polished(np.asarray(solved.x))
+        if dual.is_minimum(mu):
+            break
+    return mu
 
 
 class Dual(NamedTuple):
@@ -79,24 +86,33 @@ class Dual(NamedTuple):
         value = HEAT * np.logaddexp(0, heat).mean() + mu @ self.slack
         return float(value), (expit(heat) @ self.U) / len(self.U) + self.slack
 
+    def at_end(self, mu: Floats, gradient: Floats) -> Mask:
+        """Return which prices (J,) are at an end, and would lie beyond it."""
+        low, high = (mu <= 0) & (gradient >= 0), (mu >= HIGHEST_PRICE) & (gradient <= 0)
+        return np.asarray(low | high)
+
+    def is_minimum(self, mu: Floats) -> bool:
+        """Return whether prices are those of the minimum, but for rounding."""
+        _, gradient = self.value_and_gradient(mu)
+        free = gradient[~self.at_end(mu, gradient)]
+        return bool(np.abs(free).max(initial=0.0) <= LARGEST_GRADIENT)
+
     def polished(self, mu: Floats) -> Floats:
         """Return the minimum by Newton's method on the prices that are not at an end."""
-        n = len(self.U)
+        mu = np.where(mu > 1e-9, mu, 0.0)
         value, gradient = self.value_and_gradient(mu)
         for _ in range(N_NEWTON_STEPS):
-            low, high = (mu <= 1e-9) & (gradient >= 0), (mu >= HIGHEST_PRICE) & (gradient <= 0)
-            mu = np.where(low, 0.0, mu)
-            at = np.flatnonzero(~low & ~high)
+            at = np.flatnonzero(~self.at_end(mu, gradient))
             if not len(at):
                 break
             U, share = self.U[:, at], expit((self.U @ mu - self.cost) / HEAT)
-            curvature = (U * (share * (1 - share))[:, None]).T @ U / (HEAT * n)
+            curvature = (U * (share * (1 - share))[:, None]).T @ U / (HEAT * len(U))
             ridge = 1e-12 * float(curvature.trace()) + 1e-300
-            step = np.linalg.solve(curvature + ridge * np.eye(len(at)), gradient[at])
-            for shorter in STEP_LENGTHS:
-                moved = mu.copy()
-                moved[at] = np.clip(mu[at] - shorter * step, 0.0, HIGHEST_PRICE)
-                if self.value(moved) <= value:
+            step = np.zeros(len(mu))
+            step[at] = np.linalg.solve(curvature + ridge * np.eye(len(at)), gradient[at])
+            for shorter in 0.5 ** np.arange(N_HALVINGS):
+                moved = np.clip(mu - shorter * step, 0.0, HIGHEST_PRICE)
+                if self.value(moved) <= value + 1e-4 * float(gradient @ (moved - mu)):
                     break
             else:
                 break

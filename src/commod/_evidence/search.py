@@ -10,13 +10,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from commod._evidence.cut import (
+    MAX_STOPS,
+    Path,
     Stop,
     best_stop,
     evidence,
@@ -296,6 +298,22 @@ def with_nearness(task: EvidenceTask, counted: CountedCard, settings: Settings) 
     return FoundUpdate(card, cut, nearness, mean, stop, stops[fewest].n_changed, n_lines)
 
 
+def recounted(
+    task: EvidenceTask, card: Card, found: FoundUpdate, settings: Settings
+) -> FoundUpdate:
+    """Return an update with the cut that the people of another task give; `card` has their values.
+
+    Points and nearness stay as they are.
+    """
+    nearness, mean = found.nearness, found.mean_distance
+    score = evidence(task, card.counted(task), costs_at(task, nearness, mean))
+    stop = best_stop(task, score, is_budget=settings.is_budget)
+    cut = _within_caps(task, card, nearness, mean, stop.cut)
+    if cut != stop.cut:
+        stop = stop_at_cut(task, score, cut)
+    return replace(found, card=card, cut=cut, stop=stop)
+
+
 def _gained(task: EvidenceTask, v: Floats, cost: Floats, stop: Stop) -> float:
     """Return the weight of the decisions that become right, less those that become wrong."""
     if task.label is None:
@@ -306,16 +324,33 @@ def _gained(task: EvidenceTask, v: Floats, cost: Floats, stop: Stop) -> float:
 
 
 def _within_caps(task: EvidenceTask, card: Card, nearness: float, mean: float, cut: float) -> float:
-    """Return the cut, or a higher one that keeps all caps on the fit rows, too."""
+    """Return the cut, or a higher one, so that all caps hold on the fit rows and out of fold."""
     if task.caps == type(task.caps)() or not np.isfinite(cut) or not task.is_new:
         return cut
-    path = path_of(task, evidence(task, card.in_sample, costs_at(task, nearness, mean)))
+    cost = costs_at(task, nearness, mean)
+    scores = [evidence(task, v, cost) for v in (card.in_sample, card.out_of_fold)]
+    for score in scores * 2:  # a higher cut for one of them may break a cap of the other
+        stop = stop_at_cut(task, score, cut)
+        if not is_within_caps(task, np.array([stop.n_changed]), stop.caps[:, None]).all():
+            cut = _cut_before_caps(task, score, cut)
+    return cut
+
+
+def _cut_before_caps(task: EvidenceTask, score: Floats, cut: float) -> float:
+    """Return the cut of the last count before a cap is broken for the first time."""
+    path = path_of(task, score)
+    last = _last_within_caps(task, path, cut)
+    if last is not None and len(path) > MAX_STOPS:
+        path = path_of(task, score, (path.lowest[last + 1], path.lowest[last]))
+        last = _last_within_caps(task, path, cut)
+    return cut if last is None else path.cut(last)
+
+
+def _last_within_caps(task: EvidenceTask, path: Path, cut: float) -> int | None:
+    """Return the last count before a cap is broken; None where none is, down to the cut."""
     kept = is_within_caps(task, path.n_changed, path.caps)
     beyond = np.flatnonzero(~kept & (path.lowest > cut))
-    if not len(beyond):
-        return cut
-    last = int(beyond[0]) - 1
-    return path.cut(last)
+    return int(beyond[0]) - 1 if len(beyond) else None
 
 
 def changed_by(task: EvidenceTask, found: FoundUpdate) -> Mask:

@@ -63,10 +63,13 @@ class Sums:
 
 
 def design_of(task: EvidenceTask) -> Design:
-    """Return the terms that a regression reads: at most MAX_TERMS without constant ones."""
+    """Return the terms that a regression reads: at most MAX_TERMS without constant ones.
+
+    Terms that are pinned without points do not count, as if their column was locked.
+    """
     table = task.terms
     mean, scale = table.moments(task.weight)
-    used = np.flatnonzero((scale > 0) | ~np.isnan(task.pinned))
+    used = np.flatnonzero(np.where(np.isnan(task.pinned), scale > 0, task.pinned != 0))
     if len(used) > MAX_TERMS:
         used = np.sort(used[np.argsort(-_told(task, mean, scale)[used], kind="stable")[:MAX_TERMS]])
     place = np.full(table.n_terms + 1, len(used), dtype=np.intp)

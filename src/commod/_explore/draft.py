@@ -15,21 +15,21 @@ from commod._data.tables import take_rows
 from commod._explore.edits import (
     EditPlan,
     FittedRows,
-    OffsetPoints,
     PeopleOfFit,
+    PointsWithCut,
     build,
     edit_words,
     edited_points,
     fitted_points,
     points_at_targets,
-    points_with_offset,
+    points_with_cut,
 )
 from commod._explore.turns import PausedColumns
 from commod._record import Audit, Lock, Segments, Step, TradeOff
 from commod._reporting.audit.first_screen import FirstScreen
 from commod._reporting.explain import Explanation, SegmentFinder, explain
+from commod._reporting.explain.reasons import distance_column
 from commod.exceptions import InputError
-from commod.scorecard import DISTANCE_COLUMN
 
 Mask = NDArray[np.bool_]
 
@@ -93,17 +93,16 @@ class Draft:
 
     base: FittedBase
     plans: tuple[EditPlan, ...]
-    now: OffsetPoints
+    now: PointsWithCut
     words: str
     parent: Draft | None
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     def edited(self, plan: EditPlan) -> Draft:
         """Return the draft after one more edit."""
-        points = edited_points(self.base.fitted, self.now.points, plan.edits)
+        edited = edited_points(self.base.fitted, self.now.points, plan.edits)
         self._check_locks(plan)
-        keep_at = self.now.intercept if plan.offset == "keep" else None
-        now = points_with_offset(self.base.fitted, points, keep_at)
+        now = points_with_cut(self.base.fitted, self.now, edited, plan, self._locked_by_edits)
         words = ", ".join(map(edit_words, plan.edits))
         return Draft(self.base, (*self.plans, plan), now, words, self)
 
@@ -131,9 +130,13 @@ class Draft:
     @property
     def locked(self) -> list[str]:
         """Return the columns that the update must not read: those of its fit and of edits."""
-        named = [edit.name for plan in self.plans for edit in plan.edits if isinstance(edit, Lock)]
         fitted = [str(name) for name in self.base.update.fitted_param("locked_features")]
-        return list(dict.fromkeys([*fitted, *named]))
+        return list(dict.fromkeys([*fitted, *self._locked_by_edits]))
+
+    @property
+    def _locked_by_edits(self) -> tuple[str, ...]:
+        named = [edit.name for plan in self.plans for edit in plan.edits if isinstance(edit, Lock)]
+        return tuple(dict.fromkeys(named))
 
     @cached_property
     def audit(self) -> Audit:
@@ -161,17 +164,17 @@ class Draft:
     @cached_property
     def segments(self) -> Segments:
         """Return rules that describe who changes; people of hidden groups are in none."""
-        update, shown = self.base.update, self.base.shown
+        update, shown, fitted = self.base.update, self.base.shown, self.base.fitted
         positive_is_good = bool(update.pos_label_ == update.favorable_label_)
-        decisions = self.base.fitted.before, self.now.after
+        decisions = fitted.before, self.now.after
         before, after = (mask[shown] == positive_is_good for mask in decisions)
-        scores = self.base.fitted.problem.rows.base.deployed.scores[shown]
-        columns = update.score_columns(scores) if self._reads_distance else []
+        scores = fitted.as_given(fitted.problem.rows.base.deployed.scores)[shown]
+        distance = distance_column(scores, float(update.fitted_param("threshold")))
         X = self.base.people.X
         source = PausedColumns(
             X if shown.all() else take_rows(X, np.flatnonzero(shown)),
             skip=update.unread_columns(),
-            added=[column for column in columns if column.name == DISTANCE_COLUMN],
+            added=[distance] if self.now.rule.nearness else [],
             pause=self._pause,
         )
         segments, _ = SegmentFinder(source, before).find(~before & after, before & ~after)
@@ -180,28 +183,20 @@ class Draft:
     def _pause(self) -> None:
         self.base.pause(self)
 
-    @property
-    def _reads_distance(self) -> bool:
-        names = self.base.fitted.encoding.term_columns
-        return any(
-            name == DISTANCE_COLUMN and points
-            for name, points in zip(names, self.now.points.tolist(), strict=True)
-        )
-
     @cached_property
     def trade_off(self) -> tuple[TradeOff, int]:
-        """Return these points with offsets for other targets, and the place of the draft itself."""
+        """Return these points with cuts for other targets, and the place of the draft itself."""
         fitted = self.base.fitted
         problem, rows = fitted.problem, fitted.problem.rows
         steps = []
-        for after in points_at_targets(fitted, self.now.points, N_TARGETS):
+        for after in points_at_targets(fitted, self.now, N_TARGETS):
             self._pause()
             steps.append(self._step(after))
-        own = self._step(self.now.after)
+        own = self._step(fitted.as_in_problem(self.now.after))
         others = [step for step in steps if step.n_changes != own.n_changes]
         higher = problem.constraint.higher_is_fairer
         listed = sorted([*others, own], key=lambda s: s.fairness if higher else -s.fairness)
-        accuracy = rows.accuracy(fitted.before)
+        accuracy = rows.accuracy(rows.base.decisions)
         curve = TradeOff(
             constraints=self.base.screen.request.constraints,
             metric=problem.constraint.metric,
@@ -216,9 +211,13 @@ class Draft:
         return curve, listed.index(own)
 
     def _step(self, after: Mask) -> Step:
-        """Return decisions (n,) as a step of the trade-off; hidden groups are not counted."""
-        problem, rows = self.base.fitted.problem, self.base.fitted.problem.rows
-        before, shown = rows.base.decisions, self.base.shown
+        """Return decisions (n,) as a step of the trade-off; hidden groups are not counted.
+
+        The decisions are in the order of the problem.
+        """
+        fitted = self.base.fitted
+        problem, rows = fitted.problem, fitted.problem.rows
+        before, shown = rows.base.decisions, fitted.as_in_problem(self.base.shown)
         fairness, accuracy = rows.fairness(problem.constraint, after), rows.accuracy(after)
         raised, lowered = int((after & ~before)[shown].sum()), int((~after & before)[shown].sum())
         gains, losses = (raised, lowered) if problem.raising_is_a_gain else (lowered, raised)

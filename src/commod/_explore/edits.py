@@ -1,14 +1,14 @@
-"""The one place where the page calls the edits of an update: points, offsets and built updates.
+"""The one place where the page calls the edits of an update: points, cuts and built updates.
 
 Building an edited update measures everything that a fit measures. The page first needs the points,
-the offset and who changes. `points_with_offset` returns these alone; they are those of the built
-update.
+the cut and who changes. `points_with_cut` returns these alone; they are those of the built update.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -16,37 +16,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.codes import plain
+from commod._data.columns import column_without_values
 from commod._data.encoding import Encoding, TermTable
+from commod._evidence.cut import evidence, path_of, stop_on
+from commod._evidence.search import costs_at
+from commod._evidence.task import N_FOLDS, with_bounds
 from commod._explore.quiet import without_warnings
 from commod._record import ExpectedOnNewPeople
 from commod._record.edits import AnyEdit, edit_words
 from commod._reporting.explain.expected import expected_of
-from commod.edit import apply_edits, find_terms, read_edits
-from commod.updates._budget import parity_value
+from commod.edit import EditedPoints, apply_edits, find_terms, read_edits
+from commod.scorecard import EvidenceRule
 from commod.updates._compared import all_kept
-from commod.updates._cross_fit import ExpectedFigures, outcome_at
 from commod.updates._edit import (
+    EditedCard,
     EditPlan,
     EditRows,
-    EditTask,
     asks_for_whole,
+    check_editable,
     check_locks,
     check_whole,
     edited_update,
+    fit_edit,
+    fitted_on_same_rows,
+    set_by_hand,
 )
-from commod.updates._edit_expectation import fitted_on_same_rows
-from commod.updates._exact_points import GivenPoints, outcome_of_points
-from commod.updates._expectation import Expectation
+from commod.updates._evidence_task import evidence_task
+from commod.updates._found_update import Expectation
+from commod.updates._held_out import is_degenerate
 from commod.updates._problem import FitProblem
-from commod.updates._search import SearchOutcome, changed_rows
+from commod.updates._stored_update import rule_of
 
 __all__ = [
     "AnyEdit",
     "EditPlan",
     "Encoding",
     "FittedRows",
-    "OffsetPoints",
     "PeopleOfFit",
+    "PointsWithCut",
     "asks_for_whole",
     "build",
     "edit_words",
@@ -54,7 +61,7 @@ __all__ = [
     "find_terms",
     "fitted_points",
     "points_at_targets",
-    "points_with_offset",
+    "points_with_cut",
     "read_edits",
 ]
 
@@ -68,18 +75,20 @@ class PeopleOfFit(NamedTuple):
     X: Any
     y: Any
     sensitive_features: Any
-    change_cost: Any = None
 
 
-class OffsetPoints(NamedTuple):
-    """Points (d,) of a scorecard with their offset, and what they do to the rows.
+class PointsWithCut(NamedTuple):
+    """Points (d,) of a scorecard with the rule that has their cut, and what they do to the rows.
 
-    `after` (n,) are the decisions for the positive label. `is_reached` says whether the target is
+    `is_edited` (d,) are the terms that people have set. `after` (n,) are the decisions for the
+    positive label, in the order in which rows were given. `is_reached` says whether the target is
     expected on new people, or holds on these rows where the update asks for that.
     """
 
     points: Floats
     intercept: float
+    rule: EvidenceRule
+    is_edited: Mask
     after: Mask
     expected: ExpectedOnNewPeople | None
     is_reached: bool
@@ -96,13 +105,34 @@ class FittedRows:
     def rows(self) -> EditRows:
         """Return the rows as the update reads them."""
         with without_warnings():  # the fit has given them
-            X, y, groups, cost = self.people
-            return self.update.edit_rows(X, y, groups, None, None, cost)
+            return self.update.edit_rows(*self.people)
 
     @cached_property
     def problem(self) -> FitProblem:
         """Return the problem in the direction of the update; its counts are kept."""
         return self.rows.problem.with_direction(*self.update._moves(self.update.direction_))
+
+    def problem_without(self, locked: tuple[str, ...]) -> FitProblem:
+        """Return the problem with the folds of rows that are read again without some columns.
+
+        A row's fold depends on its content. An edit after a lock reads rows without the column.
+        """
+        if not locked:
+            return self.problem
+        known = self._problems.get(locked)
+        if known is None:
+            rows = self.problem.rows
+            read = [
+                column_without_values(column.name, len(rows)) if column.name in locked else column
+                for column in rows.columns
+            ]
+            known = self._problems[locked] = copy.copy(self.problem)
+            vars(known)["fold"] = replace(rows, columns=read, hashes=None).folds(N_FOLDS)
+        return known
+
+    @cached_property
+    def _problems(self) -> dict[tuple[str, ...], FitProblem]:
+        return {}
 
     @cached_property
     def n_people(self) -> NDArray[np.intp]:
@@ -119,18 +149,34 @@ class FittedRows:
         """Return the terms of the scorecard, those without points among them."""
         return self.problem.encoding
 
-    @property
+    @cached_property
     def before(self) -> Mask:
         """Return the base decisions for the positive label, (n,)."""
-        return self.problem.rows.base.decisions
+        return self.as_given(self.problem.rows.base.decisions)
+
+    def as_given(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values (n,) of the rows of the problem in the order in which rows were given."""
+        given = np.empty_like(values)
+        given[self._position] = values
+        return given
+
+    def as_in_problem(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values (n,) of rows as they were given in the order of the problem."""
+        return np.asarray(values[self._position])
+
+    @property
+    def _position(self) -> NDArray[np.intp]:
+        position = self.problem.rows.position
+        assert position is not None  # a fit orders rows by their hashes
+        return position
 
     @cached_property
-    def searched(self) -> Any:
-        """Return the update whose points were searched for on these rows, or None."""
+    def is_same_rows(self) -> bool:
+        """Return whether the points of the update come from these rows."""
         return fitted_on_same_rows(self.update, self.rows.reader)
 
 
-def edited_points(fitted: FittedRows, points: Floats, edits: tuple[AnyEdit, ...]) -> Floats:
+def edited_points(fitted: FittedRows, points: Floats, edits: tuple[AnyEdit, ...]) -> EditedPoints:
     """Return points (d,) after edits; a locked column has 0 points and stays in place.
 
     Refused are locks that the built update would refuse.
@@ -138,68 +184,106 @@ def edited_points(fitted: FittedRows, points: Floats, edits: tuple[AnyEdit, ...]
     after = apply_edits(fitted.encoding, points, edits, fitted.n_people)
     check_locks(fitted.rows.reader, edits)
     check_whole(fitted.update, after.points)
-    return after.points
+    return after
 
 
-def fitted_points(fitted: FittedRows) -> OffsetPoints:
-    """Return the points and the offset of the fitted update itself."""
-    card, problem = fitted.update.scorecard_, fitted.problem
-    ratio = fitted.update._effective(problem.rows.base, card.evaluate(problem.terms))
-    changed = (ratio < 0) & problem.may_change
-    expected = expected_of(fitted.update)
-    is_reached = bool(fitted.update.reached_)
-    return OffsetPoints(card.points, card.intercept, fitted.before ^ changed, expected, is_reached)
+def fitted_points(fitted: FittedRows) -> PointsWithCut:
+    """Return the points and the cut of the fitted update itself."""
+    update, problem = fitted.update, fitted.problem
+    card = update.scorecard_
+    check_editable(card)
+    return PointsWithCut(
+        card.points,
+        card.intercept,
+        card.rule,
+        set_by_hand(update),
+        fitted.as_given(update._decisions_on(problem)),
+        expected_of(update),
+        bool(update.reached_),
+    )
 
 
-def points_with_offset(
-    fitted: FittedRows, points: Floats, keep_at: float | None = None
-) -> OffsetPoints:
-    """Return points (d,) with the exact offset for the target, or with the intercept `keep_at`."""
-    problem, update = fitted.problem, fitted.update
-    plan = EditPlan((), offset="target" if keep_at is None else "keep")
-    is_pinned = np.zeros(len(points), dtype=bool)
-    task = EditTask(update, problem, fitted.searched, points, is_pinned, plan)
-    outcome, expectation = task.new_offset() if keep_at is None else task.kept_offset(keep_at)
-    changed = changed_rows(problem, outcome)
-    intercept = -outcome.offset if keep_at is None else keep_at
-    if not outcome.weights.any() and keep_at is None:  # no points: nobody changes
-        changed, intercept = np.zeros_like(changed), 1.0
-    after = fitted.before ^ changed
-    expected = None if expectation is None else _expected(expectation.figures)
-    reached = _is_reached(fitted, after, expectation)
-    return OffsetPoints(-outcome.points, intercept, after, expected, reached)
+def points_with_cut(
+    fitted: FittedRows,
+    before: PointsWithCut,
+    edited: EditedPoints,
+    plan: EditPlan,
+    locked: tuple[str, ...] = (),
+) -> PointsWithCut:
+    """Return edited points with the cut that a plan asks for.
+
+    `before` are the points before the edit, and `locked` the columns that earlier edits have
+    locked.
+    """
+    problem, update = fitted.problem_without(locked), fitted.update
+    is_edited = before.is_edited | edited.is_edited
+    card = replace(update.scorecard_, rule=before.rule)
+    found = fit_edit(
+        update,
+        problem,
+        EditedCard(card, edited.points, is_edited, is_edited),
+        plan,
+        is_same_rows=fitted.is_same_rows,
+    )
+    after = problem.rows.base.decisions ^ found.changed
+    return PointsWithCut(
+        edited.points,
+        before.intercept,
+        rule_of(update, problem, found.found),
+        is_edited,
+        fitted.as_given(after),
+        None if found.expectation is None else _expected(found.expectation),
+        _is_reached(fitted, after, found.expectation),
+    )
 
 
 def _is_reached(fitted: FittedRows, after: Mask, expectation: Expectation | None) -> bool:
-    """Return whether the target is reached, as the built update says it."""
-    problem, update = fitted.problem, fitted.update
+    """Return whether the target is reached, as the built update says it.
+
+    `after` (n,) are decisions in the order of the problem.
+    """
+    problem, update, rows = fitted.problem, fitted.update, fitted.problem.rows
+    if is_degenerate(rows.base.decisions, after, rows.people):
+        return False
     if update._is_budget:
         return True
     if expectation is None:
-        fairness = problem.rows.fairness(problem.constraint, after)
+        fairness = rows.fairness(problem.constraint, after)
         is_met = problem.constraint.is_met(fairness, update._target)
         return bool(is_met) and problem.keeps_standing(after)
-    standing = all_kept(problem.standing, expectation.figures.standing)
-    return bool(expectation.is_reached) and standing
+    return expectation.is_reached and all_kept(problem.standing, expectation.values[1:])
 
 
-def _expected(figures: ExpectedFigures) -> ExpectedOnNewPeople | None:
-    """Return the expected figures as a record; None where the fairness is not known."""
-    if plain(figures.fairness) is None:
+def _expected(expectation: Expectation) -> ExpectedOnNewPeople | None:
+    """Return what is expected as a record; None where nothing can be expected."""
+    if not expectation.is_known:
         return None
-    accuracy, spread = plain(figures.accuracy), plain(figures.spread.fairness)
-    return ExpectedOnNewPeople(figures.fairness, figures.change_rate, accuracy, spread)
+    low, high = map(plain, expectation.interval)
+    return ExpectedOnNewPeople(
+        fairness=expectation.values[0],
+        change_rate=expectation.change_rate,
+        accuracy=plain(expectation.accuracy),
+        low=low,
+        high=high,
+    )
 
 
-def points_at_targets(fitted: FittedRows, points: Floats, n_targets: int) -> Iterator[Mask]:
-    """Yield the decisions of points (d,) with offsets for several targets on these rows."""
-    problem = fitted.problem
-    parity = parity_value(problem)
-    base = problem.base_fairness
-    outcome = outcome_of_points(problem, GivenPoints(points, 0.0), "edited by hand")
+def points_at_targets(fitted: FittedRows, now: PointsWithCut, n_targets: int) -> Iterator[Mask]:
+    """Yield the decisions of points with cuts for several targets on these rows.
+
+    The targets go from the base model to near parity. Decisions are in the order of the problem.
+    """
+    problem, rule = fitted.problem, now.rule
+    base, near_ideal = problem.base_fairness, problem.constraint.near_ideal
+    task = evidence_task(problem, fitted.update._target, is_new=False)
+    sign = 1.0 if problem.raising_is_a_gain else -1.0
+    v = sign * fitted.terms.total(now.points, now.intercept)
+    score = evidence(task, v, costs_at(task, rule.nearness, rule.mean_distance))
+    path, standing = path_of(task, score), task.bounds[1:]
     for share in np.linspace(0.15, 1.0, n_targets).tolist():
-        found: SearchOutcome = outcome_at(problem, outcome, base + share * (parity - base))
-        yield fitted.before ^ changed_rows(problem, found)
+        bounds = (base + share * (near_ideal - base), *standing)
+        stop = stop_on(replace(task, required=with_bounds(task.required, bounds)), path)
+        yield problem.rows.base.decisions ^ (score > stop.cut)
 
 
 def build(update: Any, fitted: FittedRows, plan: EditPlan) -> Any:

@@ -87,7 +87,6 @@ def explore(
     y: Any = None,
     *,
     sensitive_features: Any,
-    change_cost: Any = None,
     label_names: Mapping[Any, str] | None = None,
 ) -> Explorer:
     """Open a page on which an update can be changed by hand, and return a handle on it.
@@ -106,8 +105,6 @@ def explore(
         True labels.
     sensitive_features : array-like of shape (n,) or (n, n_sensitive)
         The group of each row.
-    change_cost : array-like of shape (n,), default=None
-        What it costs to change each decision, as in `fit`.
     label_names : mapping of label to str, default=None
         What the labels mean: ``{0: "low risk", 1: "high risk"}``.
 
@@ -131,7 +128,7 @@ def explore(
     True
     >>> page.stop()
     """
-    people = PeopleOfFit(X, y, sensitive_features, change_cost)
+    people = PeopleOfFit(X, y, sensitive_features)
     return serve(open_session(update, people, label_names), in_notebook=True)
 
 

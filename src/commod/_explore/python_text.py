@@ -18,12 +18,10 @@ from commod._record import EditRecord
 def python_text(draft: Draft) -> str:
     """Return code that fits and edits as the page did.
 
-    `model`, `X`, `y` and `groups` are what the user passed, and so are `cost` and `random_state`
-    where they occur.
+    `model`, `X`, `y` and `groups` are what the user passed.
     """
     update = draft.base.update
-    cost = "" if draft.base.people.change_cost is None else ", change_cost=cost"
-    rows = f"X, y, sensitive_features=groups{cost}"
+    rows = "X, y, sensitive_features=groups"
     lines = [
         "import commod",
         *_constraint_import(update.fitted_params()["constraints"]),
@@ -54,19 +52,12 @@ def _fit_lines(update: Any, rows: str) -> list[str]:
     locked = {edit.name for record in update.edits_ for edit in record.edits if edit.edit == "lock"}
     given["locked_features"] = tuple(n for n in given["locked_features"] if n not in locked)
     changed = [
-        f"    {name}={_value_text(name, value)},"
+        f"    {name}={value.item() if isinstance(value, np.generic) else value!r},"
         for name, value in given.items()
-        if name not in ("estimator", "progress") and _differs(value, defaults[name].default)
+        if name != "estimator" and _differs(value, defaults[name].default)
     ]
     head = ["update = commod.ControlledDebiaser(", "    model,", *changed, ")"]
     return [*head, f"update.fit({rows})"]
-
-
-def _value_text(name: str, value: Any) -> str:
-    """Return a value as Python; a generator of random numbers stands for what the user passed."""
-    if name == "random_state" and not isinstance(value, int | np.integer):
-        return name
-    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def _differs(value: Any, default: Any) -> bool:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from commod._data.encoding import NumericTerms
 from commod._explore.draft import Draft
 from commod._explore.edits import asks_for_whole
 from commod._record import Audit
@@ -19,7 +18,16 @@ from commod._reporting.render.cells import ReportTable
 from commod._reporting.render.charts import Chart
 from commod._reporting.render.page import row_data
 from commod._reporting.render.texts import ShortNames
-from commod._text import count, number, percent, plain, points
+from commod._text import (
+    EVIDENCE,
+    POSITIVE_POINTS,
+    count,
+    number,
+    percent,
+    plain,
+    points,
+)
+from commod.scorecard import ADD_POINTS, EvidenceRule
 
 MAX_TERMS = 400  # terms that the page gets at once; a filter finds the others
 Plain = dict[str, Any]
@@ -153,7 +161,7 @@ def terms_view(draft: Draft, words: str = "") -> Plain:
     encoding, now = fitted.encoding, draft.now.points
     names, columns = encoding.term_names, encoding.term_columns
     first = draft.base.update.scorecard_.points
-    units = {column.name for column in encoding.columns if isinstance(column, NumericTerms)}
+    counted = encoding.counted_names
     spread = fitted.problem.scale
     is_whole = asks_for_whole(draft.base.update)
     terms: list[Plain] = []
@@ -170,18 +178,29 @@ def terms_view(draft: Draft, words: str = "") -> Plain:
         terms.append(
             {
                 "name": name,
-                "shown": plain(name),
+                "shown": plain(counted.get(name, name)),
                 "column": columns[i],
                 "points": float(now[i]),
                 "fitted": float(first[i]),
                 "fitted_text": points(first[i]),
-                "per_unit": name in units,
+                "per_unit": name in counted,
                 "reach": _round_up(max(2 * size, 10.0 * is_whole)) if size or is_whole else 1.0,
                 "edited": bool(now[i] != first[i]),
             }
         )
-    intercept = points(draft.now.intercept)
-    return {"terms": terms, "left_out": n_left_out, "intercept": intercept, "whole": is_whole}
+    return {
+        "terms": terms,
+        "left_out": n_left_out,
+        "intercept": points(draft.now.intercept),
+        "whole": is_whole,
+        **_rule_view(draft.now.rule, draft.base.update.allowed_changes().max_margin),
+    }
+
+
+def _rule_view(rule: EvidenceRule, max_margin: float | None) -> Plain:
+    """Return how the sum of the points decides, and what the sign of points means."""
+    sentences = [ADD_POINTS, *rule.sentences(max_margin=max_margin), EVIDENCE]
+    return {"rule": " ".join(sentences), "sign": f"{texts.sentence_case(POSITIVE_POINTS)}."}
 
 
 def _round_up(value: float) -> float:

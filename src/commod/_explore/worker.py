@@ -69,8 +69,8 @@ def run_task(task: tuple[str, Any], people: PeopleOfFit) -> Any:
     tell("reading the rows")
     with without_warnings():  # the page shows the status
         if kind == "fit":
-            X, y, groups, cost = people
-            return given.fit(X, y, sensitive_features=groups, change_cost=cost)
+            X, y, groups = people
+            return given.fit(X, y, sensitive_features=groups)
         update, plan = given
         assert isinstance(plan, EditPlan)
         return build(update, FittedRows(update, people), plan)

@@ -61,6 +61,7 @@ TRUSTED_TYPES = (
     "commod.rivals.wasserstein_post_processing.WassersteinPostProcessing",
     "commod.rivals.wasserstein_logistic_regression.FittedRegression",
     "commod.rivals.wasserstein_logistic_regression.WassersteinLogisticRegression",
+    "commod.scorecard.EvidenceRule",
     "commod.scorecard.Scorecard",
     "commod.updates._network.Network",
     "commod.updates.commod.COMMOD",

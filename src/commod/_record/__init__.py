@@ -45,12 +45,14 @@ from commod._record.edits import (
 from commod._record.explanation import (
     Card,
     CardLine,
+    CardRule,
     Concept,
     Condition,
     Estimate,
     Segment,
     Segments,
     Value,
+    is_evidence,
 )
 from commod._record.left_out import LeftOutGroup
 from commod._record.outscoring import GroupOutscoring, Outscoring
@@ -73,6 +75,7 @@ __all__ = [
     "Cap",
     "Card",
     "CardLine",
+    "CardRule",
     "ChangeSummary",
     "Check",
     "Concept",
@@ -124,6 +127,7 @@ __all__ = [
     "by_importance",
     "edit_words",
     "from_plain",
+    "is_evidence",
     "plain_digest",
     "record_words",
     "to_plain",

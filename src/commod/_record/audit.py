@@ -137,14 +137,17 @@ class UnknownGroups:
 class ExpectedOnNewPeople:
     """What the fit expects of the update on a new sample of as many people as it was fitted on.
 
-    `fairness` is the metric of the request, `spread` its standard deviation over five parts of the
-    rows that it was measured on. `accuracy` is None without true labels.
+    `fairness` is the metric of the request. In 95 of 100 such samples it lies between `low` and
+    `high`. `accuracy` is None without true labels. Only files of version 0.2 have a `spread`: the
+    standard deviation of the fairness over five parts of the rows that it was measured on.
     """
 
     fairness: float
     change_rate: float
     accuracy: float | None
-    spread: float | None
+    spread: float | None = field(default=None, metadata=ADDED_LATER)
+    low: float | None = field(default=None, metadata=ADDED_LATER)
+    high: float | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)
@@ -307,10 +310,11 @@ class Proxy:
     """How well the update predicts who belongs to a group: an area under the curve.
 
     0.5 means not at all. Values below 0.5 predict the group as well as values above: the update
-    then pushes the *other* people. `update` is the area for −r, or for the change itself where r is
-    not known; `by_ratio` says which. `base_score` is the area for the base model's score.
-    `difference` is how much better the update predicts the group than the score does: both areas
-    are turned to 0.5 or above first. It is None without scores, and in older audits.
+    then pushes the *other* people. `update` is the area for −r (for the evidence where the card has
+    a rule), or for the change itself where r is not known; `by_ratio` says which. `base_score` is
+    the area for the base model's score. `difference` is how much better the update predicts the
+    group than the score does: both areas are turned to 0.5 or above first. It is None without
+    scores, and in older audits.
     """
 
     group: str

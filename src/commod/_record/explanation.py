@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
+
+from commod._record.plain import ADDED_LATER
 
 Value = str | bool | int | float
 Direction = Literal["gain", "loss"]
@@ -73,11 +75,13 @@ class Segments:
 
 @dataclass(frozen=True)
 class CardLine:
-    """One term of a scorecard and the points that it adds to r; below 0 it pushes to a change.
+    """One term of a scorecard and the points that it adds to the sum.
 
-    `unit` is "per unit" for a number, "" otherwise. `spread` is the standard deviation, over the
-    explained people, of what the term adds to r; None where not measured. `concept` is the number
-    of the concept that the term belongs to; None where several share it.
+    `unit` is "per unit" for a number, "" otherwise. `counted` is what points per unit are
+    multiplied by, such as "age − 45"; "" for other terms, or where it is not known. `spread` is the
+    standard deviation, over the explained people, of what the term adds to the sum; None where not
+    measured. `concept` is the number of the concept that the term belongs to; None where several
+    share it.
     """
 
     term: str
@@ -86,16 +90,25 @@ class CardLine:
     points: float
     spread: float | None
     concept: int | None
+    counted: str = field(default="", metadata=ADDED_LATER)
+
+    @property
+    def text(self) -> str:
+        """Return what the points count, as people read it."""
+        return self.counted or self.term
 
 
 @dataclass(frozen=True)
 class Concept:
-    """One concept: its points on −r, so positive points push towards a change.
+    """One concept and its points.
+
+    Where the sum of the card is r, the points of a concept are on −r: positive points push towards
+    a change. Where the sum is evidence, they are points on the evidence, as those of the card.
 
     A concept is active for a person where it adds more to −r than its mean on the fit rows.
     `change_if_active` and `change_if_inactive` are shares of the explained people who change.
-    `contribution` is the factor with which the concept enters r; `lines`, its terms, include it
-    already and are ordered strongest first.
+    `contribution` is the factor with which the concept enters the sum; `lines`, its terms, include
+    it already and are ordered strongest first.
     """
 
     number: int
@@ -109,9 +122,35 @@ class Concept:
 
 
 @dataclass(frozen=True)
+class CardRule:
+    """How the sum of a card's points decides where it is evidence; see `EvidenceRule`.
+
+    `sentences` say the rule in plain words.
+    """
+
+    cut: float
+    nearness: float
+    mean_distance: float
+    favorable_above: bool
+    may_gain: bool
+    may_lose: bool
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Card:
-    """The total scorecard, r = intercept + points, and the concepts that it is split into."""
+    """The total scorecard, intercept + points, and the concepts that it is split into.
+
+    The sum is r where `rule` is None: points below 0 push towards a change. With a rule the sum is
+    evidence: positive points push towards the favourable decision, negative ones towards the other.
+    """
 
     intercept: float
     lines: tuple[CardLine, ...]
     concepts: tuple[Concept, ...]
+    rule: CardRule | None = field(default=None, metadata=ADDED_LATER)
+
+
+def is_evidence(card: Card | None) -> bool:
+    """Return whether the points of a card are evidence: it is known and has a rule."""
+    return card is not None and card.rule is not None

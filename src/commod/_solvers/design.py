@@ -11,8 +11,7 @@ Three things make weighted sums fast:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -75,7 +74,7 @@ class Lookup(NamedTuple):
 
 
 class PreparedWeights(NamedTuple):
-    """Weights ready to be applied: those of the numbers, and a table for each lookup in use."""
+    """Weights ready to be applied: those of the numbers, and a table for each lookup."""
 
     numeric: Floats
     tables: list[tuple[NDArray[np.integer], Floats]]
@@ -86,8 +85,7 @@ class Design:
     """Standardised terms of n rows: dense numbers (n, p), and categories behind lookups.
 
     - `inverse` (c,): one over the standard deviation of each category.
-    - `terms` (d,): the term of each column of the design.
-    - `kept` (d,): the position of each column among all p + c columns, numbers first.
+    - `terms` (d,): the term of each column of the design, numbers first.
 
     Categories are scaled, not centred: the offset absorbs the difference.
     """
@@ -96,7 +94,6 @@ class Design:
     lookups: tuple[Lookup, ...]
     inverse: Floats
     terms: NDArray[np.intp]
-    kept: NDArray[np.intp]
 
     @classmethod
     def of(cls, table: TermTable, mean: Floats, scale: Floats) -> Design:
@@ -110,7 +107,7 @@ class Design:
         categories = np.setdiff1d(np.flatnonzero(scale > 0), table.numeric_terms)
         terms = np.concatenate([numeric_terms, categories])
         lookups = _lookups(table, categories)
-        return cls(numeric, lookups, 1 / scale[categories], terms, np.arange(len(terms)))
+        return cls(numeric, lookups, 1 / scale[categories], terms)
 
     def __len__(self) -> int:
         return len(self.numeric)
@@ -120,20 +117,14 @@ class Design:
         """Return d, the number of columns."""
         return len(self.terms)
 
-    def select(self, keep: NDArray[np.bool_]) -> Design:
-        """Return the design with the columns where `keep` (d,) is true; nothing is copied."""
-        return replace(self, terms=self.terms[keep], kept=self.kept[keep])
-
     # -- weighted sums of the columns ---------------------------------------------------------
 
     def prepare(self, w: Floats) -> PreparedWeights:
         """Return weights (d,) in the form that `weighted_sums` takes."""
         p = self.numeric.shape[1]
-        full = np.zeros(p + len(self.inverse))
-        full[self.kept] = w
-        weights = full[p:] * self.inverse
-        tables = [(lookup.entry, lookup.table(weights)) for lookup in self._used_lookups]
-        return PreparedWeights(full[:p], tables)
+        weights = w[p:] * self.inverse
+        tables = [(lookup.entry, lookup.table(weights)) for lookup in self.lookups]
+        return PreparedWeights(w[:p], tables)
 
     def weighted_sums(self, prepared: PreparedWeights, rows: slice) -> Floats:
         """Return the weighted sum of the columns for each of `rows`."""
@@ -150,40 +141,27 @@ class Design:
             sums[rows] = self.weighted_sums(prepared, rows)
         return sums
 
-    @cached_property
-    def _used_lookups(self) -> list[Lookup]:
-        """Return the lookups with at least one term that is kept."""
-        is_kept = np.zeros(len(self.inverse), dtype=bool)
-        is_kept[self._kept_categories] = True
-        return [lookup for lookup in self.lookups if is_kept[lookup.slots].any()]
-
-    @property
-    def _kept_categories(self) -> NDArray[np.intp]:
-        """Return the positions of the kept columns among the categories."""
-        p = self.numeric.shape[1]
-        return self.kept[self.kept >= p] - p
-
     # -- weighted sums of the rows ------------------------------------------------------------
 
     def zero_totals(self) -> list[Floats]:
         """Return the totals over no rows, for `add_to_totals`."""
-        entries = [np.zeros(lookup.n_entries) for lookup in self._used_lookups]
+        entries = [np.zeros(lookup.n_entries) for lookup in self.lookups]
         return [np.zeros(self.numeric.shape[1]), *entries]
 
     def add_to_totals(self, totals: list[Floats], g: Floats, rows: slice) -> None:
         """Add `rows`, weighted by `g`, to the totals in place."""
         numeric, *by_entry = totals
         numeric += g @ self.numeric[rows]
-        for lookup, entries in zip(self._used_lookups, by_entry, strict=True):
+        for lookup, entries in zip(self.lookups, by_entry, strict=True):
             entries += np.bincount(lookup.entry[rows], g, minlength=len(entries))
 
     def gradient_from(self, totals: list[Floats]) -> Floats:
         """Return the totals as one number for each column, shape (d,)."""
         numeric, *by_entry = totals
         categories = np.zeros(len(self.inverse))
-        for lookup, entries in zip(self._used_lookups, by_entry, strict=True):
+        for lookup, entries in zip(self.lookups, by_entry, strict=True):
             categories[lookup.slots] = lookup.totals_by_slot(entries)
-        return np.concatenate([numeric, categories * self.inverse])[self.kept]
+        return np.concatenate([numeric, categories * self.inverse])
 
     def gradient(self, g: Floats) -> Floats:
         """Return the sum of the rows weighted by `g` (n,), shape (d,)."""
@@ -192,26 +170,8 @@ class Design:
             self.add_to_totals(totals, g[rows], rows)
         return self.gradient_from(totals)
 
-    def gain_without(self, w: Floats, eta: Floats, value: Floats) -> Floats:
-        """Return how much the total value grows without each category, shape (d,).
-
-        The total is the sum of `value` (n,) over rows with η > 0. The weight of the category is
-        taken off η (n,) where the category is present; nothing else moves. Numbers have zero.
-        """
-        p = self.numeric.shape[1]
-        full = np.zeros(p + len(self.inverse) + 1)  # the last position is that of no term
-        full[self.kept] = w
-        weights = full[p:] * np.append(self.inverse, 0.0)
-        gains = np.zeros(len(weights))
-        for lookup in self.lookups:
-            for levels in lookup.levels:
-                position = levels[lookup.entry]
-                gain = ((eta - weights[position]) > 0) * value - (eta > 0) * value
-                gains += np.bincount(position % len(weights), gain, minlength=len(weights))
-        return np.concatenate([np.zeros(p), gains[:-1]])[self.kept]
-
     def present(self) -> sparse.csr_array:
-        """Return the kept categories as a sparse matrix (n, number of kept categories)."""
+        """Return the categories as a sparse matrix, (n, c)."""
         total = sparse.csr_array((len(self), len(self.inverse)))
         for lookup in self.lookups:
             shape = lookup.n_entries, len(lookup.slots)
@@ -219,19 +179,13 @@ class Design:
             entries = np.zeros((lookup.n_entries, len(self.inverse)))
             entries[:, lookup.slots] = matrix * self.inverse[lookup.slots]
             total = total + sparse.csr_array(entries)[lookup.entry]
-        return sparse.csr_array(total[:, self._kept_categories])
+        return sparse.csr_array(total)
 
 
 def row_blocks(n: int) -> Iterator[slice]:
     """Yield slices that together cover n rows."""
     for start in range(0, n, BLOCK_SIZE):
         yield slice(start, min(start + BLOCK_SIZE, n))
-
-
-def unit_spread(design: Design, w: Floats) -> Floats:
-    """Return w scaled so that w·x has standard deviation 1 over the rows; zeros stay zeros."""
-    spread = float(design.times(w).std())
-    return w / spread if spread > 0 else w
 
 
 # ---------------------------------------------------------------------------------------------

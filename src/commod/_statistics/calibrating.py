@@ -38,6 +38,8 @@ MIN_SLOPE = 1e-3
 MIN_GAP = 1e-3  # between knots, as a share of the side: no line is steeper than 1 / MIN_GAP
 MIN_ROOM = 1e-6  # a narrower side keeps its scores: rounding would make knots equal
 DIGITS = 3  # of a knot; a number with no more of them identifies nobody
+VALUE_DIGITS = 9  # of a probability: the last bits depend on the processor, and lines have to rise
+FIGURE_DIGITS = 6  # of a measured figure
 MAX_ROWS = 100_000  # that a map is learned on: it has some ten free numbers
 
 
@@ -74,7 +76,8 @@ def learn_score_map(
     Parameters
     ----------
     before : ndarray of shape (n,)
-        The base scores; their figures are reported beside.
+        The base scores; their figures are reported beside. Of more than MAX_ROWS rows, evenly
+        spaced ones are taken.
     edited : ndarray of shape (n,)
         The edited scores of the label that the score predicts.
     label : ndarray of bool, shape (n,)
@@ -100,8 +103,10 @@ def learn_score_map(
     array([0.04, 0.5 , 0.8 ])
     """
     step = -(-len(edited) // MAX_ROWS)
-    before, edited, label = before[::step], edited[::step], label[::step]
-    weight = weight[::step] / weight[::step].mean()
+    before, edited, label, weight = (part[::step] for part in (before, edited, label, weight))
+    order = np.lexsort([weight, before, label, edited])  # so the order of the rows does not matter
+    before, edited, label, weight = (part[order] for part in (before, edited, label, weight))
+    weight = weight / weight.mean()
     fold = _folds(edited, label)
     probability = np.full(len(edited), threshold)
     ends: list[list[ScoreKnot]] = []
@@ -114,7 +119,7 @@ def learn_score_map(
         ends.append(beyond)
     knots = *reversed(ends[0]), ScoreKnot(threshold, threshold), *ends[1]
     figures = [
-        measure(scores, label, weight)
+        float(f"{measure(scores, label, weight):.{FIGURE_DIGITS}g}")
         for measure in (brier_score, reliability_error)
         for scores in (before, edited, probability)
     ]
@@ -178,7 +183,8 @@ def _learn_side(
     )
     fits = [_SideFit.of(side, people, scores) for scores in candidates]
     kept = fits[_simplest([people.weight * (people.target - f.out_of_fold) ** 2 for f in fits])]
-    values = (side.threshold + side.sign * kept.values).tolist()
+    rounded = (float(f"{value:.{VALUE_DIGITS}g}") for value in kept.values.tolist())
+    values = [side.threshold + side.sign * min(value, side.room) for value in rounded]
     return list(map(ScoreKnot, kept.knots, values)), kept.out_of_fold
 
 

@@ -14,7 +14,9 @@ from commod._text.numbers import (
 )
 from commod._text.outscoring import has_interval, outscoring_text, true_shares_text
 from commod._text.phrases import (
+    EVIDENCE,
     MAX_CHANGED,
+    POSITIVE_POINTS,
     at_bound,
     capitalised,
     codes_text,
@@ -31,9 +33,11 @@ from commod._text.snippet import Table, first_rows, snippet
 from commod._text.suggestions import MAX_LISTED_GROUPS, did_you_mean, list_names, shown
 
 __all__ = [
+    "EVIDENCE",
     "MAX_CHANGED",
     "MAX_LISTED_GROUPS",
     "NOT_KNOWN",
+    "POSITIVE_POINTS",
     "Table",
     "at_bound",
     "capitalised",

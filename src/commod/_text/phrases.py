@@ -10,6 +10,13 @@ from commod._text.numbers import count, percent
 from commod._text.suggestions import list_names
 
 MAX_CHANGED = 0.5  # an update that changes a larger share of all decisions is no correction
+EVIDENCE = (
+    "The points are evidence about the groups that the constraint compares. Every method that must "
+    "not read the group when it decides relies on such evidence."
+)
+POSITIVE_POINTS = (
+    "positive points push towards the favourable decision, negative points away from it"
+)
 _IRREGULAR = {"person": "people", "loss": "losses", "stratum": "strata"}
 _LONGEST_LABEL = 30  # characters
 _LONGEST_GROUP = 40

@@ -48,7 +48,7 @@ def _fit(
     }
     with printer.library_call(), printer.spinner(task):
         update = job.update(fit_rows)
-        update.fit_frame(fit_rows.fit_rows, change_cost=rows.change_cost, **named)
+        update.fit_frame(fit_rows.fit_rows, **named)
     patch, audit, frontier = update.to_patch(), None, None
     if job.output.trade_off:
         with printer.library_call(), printer.spinner("fitting other targets"):

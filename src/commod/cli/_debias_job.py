@@ -36,12 +36,6 @@ class DebiasColumns(options.ColumnOptions):
         "of a large table are drawn by its hash. \\[default: as --id, else the number of the row]",
         is_column=True,
     )
-    change_cost: str | None = option(
-        None,
-        help="Column of the cost of changing each decision, such as an expected loss. It is no "
-        "feature. \\[default: the distance of the score from the threshold]",
-        is_column=True,
-    )
     unknown_groups: str = option("error", help=options.UNKNOWN_GROUPS_HELP)
 
 
@@ -102,23 +96,14 @@ class DebiasConstraint(options.ConstraintOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions:
-    """How to search for the update."""
+    """What the update may look like."""
 
     PANEL: ClassVar[str] = "Search"
 
-    sparsity: float = option(
-        0.14, help="Extra changes, as a share, that may be spent on a shorter scorecard."
-    )
     borderline: float = option(
-        0.1,
-        help="Extra changes, as a share, that may be spent on people nearer to the threshold, or "
-        "on cheaper changes (--change-cost).",
-    )
-    no_reads_score: bool = option(
-        False,
-        help="Let the update read columns of the table only, not the distance of the score from "
-        "the threshold.",
-        sets=("reads_score",),
+        0.25,
+        help="Extra changes, as a share, that may be spent on people nearer to the threshold. 0: "
+        "the fewest changes.",
     )
     score_edit: str = option(
         "changed_only",
@@ -129,19 +114,20 @@ class SearchOptions:
         "free",
         help="integers: points are whole numbers from −10 to 10, and numbers are in bins.",
     )
-    max_lines: int | None = option(None, help="The most lines of the scorecard.")
-    all_rows: bool = option(False, help="Search on all rows, even where a sample would do.")
+    numeric: str = option(
+        "unit",
+        help="unit: a numeric column has points per unit. bins: it has points per bin.",
+    )
+    max_lines: int = option(12, min=0, help="The most lines of the scorecard. 0: all lines.")
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of `ControlledDebiaser` that these options set."""
         return {
-            "sparsity": self.sparsity,
             "borderline": self.borderline,
-            "reads_score": not self.no_reads_score,
             "score_edit": self.score_edit,
             "points": self.points,
-            "max_lines": self.max_lines,
-            "sample": "all" if self.all_rows else "auto",
+            "numeric": self.numeric,
+            "max_lines": self.max_lines or None,
         }
 
 
@@ -170,8 +156,8 @@ class Job:
     output: DebiasOutput
     printer: Printer
     min_group_size: int
-    test_size: float
-    seed: int
+    test_size: float = 0.0
+    seed: int = 0
 
     def update(self, rows: LoadedRows | FrameRows) -> ControlledDebiaser:
         """Return the update that the options ask for, not fitted."""
@@ -200,7 +186,6 @@ class Job:
         asked = (
             (self.output.ledger, "--ledger", "Write all decisions with commod apply"),
             (self.output.refits, "--refits", "Leave it out"),
-            (self.search.all_rows, "--all-rows", "Leave it out: a sample is searched"),
             (
                 self.columns.unknown_groups == "ignore",
                 "--unknown-groups ignore",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from commod._text import visible
+from commod._text import EVIDENCE, visible
 from commod.cli._demo_bars import ASCII, GroupBar, Marks, bar_line
 from commod.cli._printing import console
 
@@ -172,13 +172,19 @@ def print_update(printer: DemoPrinter, audit: Audit, *, counts_errors: bool) -> 
         printer.text(line)
     card = audit.card
     assert card is not None
-    printer.text(
-        f"\nThe update is a scorecard of {len(card.lines)} terms. A decision may change where "
-        f"r(x) < 0. r starts at {card.intercept:+.2f}; each term adds its points; a minus pushes "
-        f"towards a change. The {min(N_TERMS, len(card.lines))} strongest terms:"
+    rule = (
+        f"A decision may change where r(x) < 0. r starts at {card.intercept:+.2f}; each term adds "
+        "its points; a minus pushes towards a change."
     )
-    rows = [(term.term, f"{term.points:+.3f} {term.unit}".rstrip()) for term in card.lines]
-    printer.table(("term", "points in r"), rows[:N_TERMS])
+    if card.rule is not None:
+        start = f"Start at {card.intercept:+.2f} and add the points."
+        rule = " ".join([start, *card.rule.sentences, EVIDENCE])
+    printer.text(
+        f"\nThe update is a scorecard of {len(card.lines)} terms. {rule} The "
+        f"{min(N_TERMS, len(card.lines))} strongest terms:"
+    )
+    rows = [(term.text, f"{term.points:+.3f} {term.unit}".rstrip()) for term in card.lines]
+    printer.table(("term", "points in r" if card.rule is None else "points"), rows[:N_TERMS])
 
 
 def print_costs(

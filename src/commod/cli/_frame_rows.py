@@ -36,7 +36,6 @@ class FrameRows:
     features: tuple[str, ...]
     sensitive: tuple[str, ...]
     label: str | None
-    change_cost: str | None
     key: str | None
     labels: list[Any]
     estimator: Any
@@ -101,7 +100,6 @@ class FrameRows:
             estimator=self.estimator,
             locked=self.locked,
             files=self.files,
-            change_cost=None if self.change_cost is None else frame[self.change_cost],
         )
 
 
@@ -111,11 +109,11 @@ def read_in_engine(reader: TableReader, table: OpenTable, names: NameOptions) ->
     given, kinds = reader.columns, table.kinds
     features = reader.feature_columns(estimator, table.names)
     people = [*given.sensitive, *filter(None, [given.label])]
-    others = [*people, *filter(None, [reader.key, reader.cost])]
+    others = [*people, *filter(None, [reader.key])]
     frame: Any = nw.from_native(table.plain_rows(list(dict.fromkeys([*features, *others]))))
     n_rows = table.n_rows
     if given.drop_missing:
-        known = [*people, *filter(None, [reader.model.score_column, reader.cost])]
+        known = [*people, *filter(None, [reader.model.score_column])]
         frame, n_rows = _drop_incomplete(reader, frame, n_rows, known)
     used = list(reader.usable_columns(features, kinds, lambda name: _is_identifier(frame, name)))
     labels = [0, 1]
@@ -129,7 +127,6 @@ def read_in_engine(reader: TableReader, table: OpenTable, names: NameOptions) ->
         features=tuple(used),
         sensitive=tuple(given.sensitive),
         label=given.label,
-        change_cost=reader.cost,
         key=reader.key,
         labels=labels,
         estimator=reader.with_score_label(estimator, labels),

@@ -42,7 +42,7 @@ class LoadedRows:
     """Rows of a table in memory, and the base model that scores them.
 
     Only the base model reads the `locked` columns. The index of `X` names the rows in a ledger: it
-    holds the identifier, or the row number from 0. `change_cost` is None where no column has it.
+    holds the identifier, or the row number from 0.
     """
 
     X: pd.DataFrame
@@ -51,7 +51,6 @@ class LoadedRows:
     estimator: Any
     locked: tuple[str, ...]
     files: tuple[str, ...]
-    change_cost: Any = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -99,7 +98,6 @@ class LoadedRows:
             X=self.X.iloc[index],
             y=None if self.y is None else self.y.iloc[index],
             groups=self.groups.iloc[index],
-            change_cost=None if self.change_cost is None else self.change_cost.iloc[index],
         )
 
 
@@ -121,11 +119,6 @@ class TableReader:
     def identifier(self) -> str | None:
         """Return the column that names the rows, if the command has an option for it."""
         return getattr(self.columns, "identifier", None)
-
-    @property
-    def cost(self) -> str | None:
-        """Return the column of the cost of changes, if the command has an option for it."""
-        return getattr(self.columns, "change_cost", None)
 
     @property
     def keeps_unknown(self) -> bool:
@@ -174,7 +167,6 @@ class TableReader:
             estimator=estimator,
             locked=tuple(name for name in used if self.is_locked(name, table.kinds)),
             files=table.files,
-            change_cost=None if self.cost is None else frame[self.cost],
         )
         return replace(rows, estimator=self.with_score_label(rows.estimator, rows.labels))
 
@@ -250,8 +242,7 @@ class TableReader:
         if needed:
             return needed
         columns, score = self.columns, self.model.score_column
-        others = {*columns.sensitive, *columns.ignore, columns.label, self.identifier, self.cost}
-        others |= {self.key}
+        others = {*columns.sensitive, *columns.ignore, columns.label, self.identifier, self.key}
         chosen = columns.features or [name for name in names if name not in others]
         if score is not None:
             return chosen if score in chosen else [*chosen, score]
@@ -276,12 +267,12 @@ class TableReader:
     def _read_frame(self, table: SourceTable, features: Sequence[str]) -> pd.DataFrame:
         """Return the rows with all columns that the fit needs; label, group, score are known."""
         people = [*self.columns.sensitive, *filter(None, [self.columns.label])]
-        wanted = [*features, *people, *filter(None, [self.identifier, self.cost])]
+        wanted = [*features, *people, *filter(None, [self.identifier])]
         with self.printer.progress("reading") as progress:
             frame = read_frame(table, list(dict.fromkeys(wanted)), progress=progress)
         if self.identifier is not None:
             frame.index = _row_identifiers(frame[self.identifier])
-        known = [*people, *filter(None, [self.model.score_column, self.cost])]
+        known = [*people, *filter(None, [self.model.score_column])]
         if self.keeps_unknown:
             known = [name for name in known if name not in self.columns.sensitive]
         if self.columns.drop_missing:
@@ -291,8 +282,8 @@ class TableReader:
             if n_missing:
                 raise InputError(
                     f"Column {name!r} is missing in {n_missing:,} of {len(frame):,} rows, but "
-                    "labels, groups, scores and costs must be known. Fill it in, or drop such rows "
-                    f"with --drop-missing.{self._way_to_keep(name)}"
+                    "labels, groups and scores must be known. Fill it in, or drop such rows with "
+                    f"--drop-missing.{self._way_to_keep(name)}"
                 )
         return frame
 
@@ -344,10 +335,7 @@ class TableReader:
     def is_locked(self, name: str, kinds: Any) -> bool:
         """Return whether only the base model may read a column."""
         columns = self.columns
-        if (
-            name in (*columns.sensitive, *columns.ignore, self.cost)
-            or kinds[name] not in READABLE_KINDS
-        ):
+        if name in (*columns.sensitive, *columns.ignore) or kinds[name] not in READABLE_KINDS:
             return True
         return bool(columns.features) and name not in (*columns.features, self.model.score_column)
 

@@ -24,7 +24,6 @@ from commod.cli._debias_job import (
 from commod.cli._engines import EngineOptions
 from commod.cli._printing import Printer, changes_most, print_audit, target_holds
 from commod.cli._studies import Studies, make_studies
-from commod.exceptions import InputError
 
 if TYPE_CHECKING:
     from commod import Audit, ControlledDebiaser, Patch
@@ -42,10 +41,7 @@ EXAMPLES = (
     "--key id --engine duckdb",
 )
 
-IN_ENGINE = (
-    "counts all rows where they are, and a sample is searched for the direction "
-    "(see the page More than one machine)"
-)
+IN_ENGINE = "counts all rows where they are (see the page More than one machine)"
 
 
 @with_options
@@ -78,7 +74,6 @@ def command(
     constraint.parameters()
     _rows.check_test_size(test_size)
     output.check_studies()
-    _check_cost(columns, output)
     engine.check(job.needs())
     endings = ((".json",), options.REPORTS, (".csv",))
     outputs = zip(output.files.values(), endings, strict=True)
@@ -124,10 +119,7 @@ def _fit_in_memory(job: Job, rows: LoadedRows) -> Fitted:
     task = f"looking for the fewest changes ({len(fit_rows):,} rows)"
     with printer.library_call(), printer.spinner(task):
         update = job.update(fit_rows).fit(
-            fit_rows.X,
-            fit_rows.y,
-            sensitive_features=fit_rows.groups,
-            change_cost=fit_rows.change_cost,
+            fit_rows.X, fit_rows.y, sensitive_features=fit_rows.groups
         )
     patch, audit, studies = update.to_patch(), None, Studies(None, None)
     if job.wants_audit:
@@ -137,16 +129,6 @@ def _fit_in_memory(job: Job, rows: LoadedRows) -> Fitted:
         patch = patch.with_audit(audit)
     problems = patch.verify(fit_rows.X, fit_rows.groups).problems
     return Fitted(update, patch, audit, studies, problems)
-
-
-def _check_cost(columns: DebiasColumns, output: DebiasOutput) -> None:
-    """Refuse studies that would fit without the costs; call this before any row is read."""
-    for name, is_asked in (("--trade-off", output.trade_off), ("--refits", output.refits)):
-        if is_asked and columns.change_cost is not None:
-            raise InputError(
-                f"{name} fits further updates, which know no costs of changes, so it does not go "
-                "with --change-cost. Leave one of them out."
-            )
 
 
 def _audit(

@@ -185,16 +185,16 @@ def new_update(
     """Return the update of the demo, not fitted."""
     import commod
 
-    if method == "ControlledDebiaser":
-        # The parts are disjoint, so the library need not judge whether the model saw these rows.
-        parameters = {"fit_rows_are_new": True, **parameters}
+    # The parts are disjoint, so the library need not judge whether the model saw these rows.
+    own: dict[str, Any] = {"fit_rows_are_new": True}
+    if method == "COMMOD":
+        own = {"random_state": seed, "progress": False}
     return getattr(commod, method)(
         model,
         constraints=constraints,
         pos_label=_counted_label(constraints),
         favorable_label=0,
-        random_state=seed,
-        progress=False,
+        **own,
         **parameters,
     )
 

@@ -54,7 +54,6 @@ def command(
     names: options.NameOptions,
     output: ExploreOutput,
     min_group_size: options.MinGroupSize = 30,
-    seed: options.Seed = 0,
 ) -> None:
     """Fit an update as debias does, and open a page to change it by hand.
 
@@ -64,8 +63,7 @@ def command(
     from commod.cli import _rows
 
     printer = Printer(output)
-    sizes = min_group_size, 0.0, seed
-    job = Job(columns, model, constraint, search, names, DebiasOutput(), printer, *sizes)
+    job = Job(columns, model, constraint, search, names, DebiasOutput(), printer, min_group_size)
     constraint.parameters()
     conditions = constraint.requirements.columns
     reader = _rows.TableReader(files, columns, model, table, printer, conditions)
@@ -87,12 +85,10 @@ def _explored(job: Job, rows: LoadedRows, port: int) -> Iterator[Explorer]:
     from commod._explore.edits import PeopleOfFit
     from commod._explore.entry import open_session, serve
 
-    people = PeopleOfFit(rows.X, rows.y, rows.groups, rows.change_cost)
+    people = PeopleOfFit(rows.X, rows.y, rows.groups)
     task = f"looking for the fewest changes ({len(rows):,} rows)"
     with job.printer.library_call(), job.printer.spinner(task):
-        update = job.update(rows).fit(
-            rows.X, rows.y, sensitive_features=rows.groups, change_cost=rows.change_cost
-        )
+        update = job.update(rows).fit(rows.X, rows.y, sensitive_features=rows.groups)
     session = open_session(update, people, job.names.labels(rows.labels))
     with serve(session, in_notebook=False, port=port) as page:
         yield page

@@ -11,6 +11,7 @@ from commod.patch.constraints_check import reached_in, stated_in
 from commod.patch.content import ColumnOfScore, Content
 
 ROUNDING = 1e-9  # of a share: a sum of weights may exceed 1 by this much
+FIGURE_ROUNDING = 1e-5  # of a measured figure, which has six digits
 FEW_CHANGES = 4  # the limit is computed for a rounded figure, so it may exceed the changes by these
 
 
@@ -68,16 +69,22 @@ def _check_direction(content: Content) -> None:
 
 
 def _check_target(content: Content) -> None:
-    """Refuse a target that is called met or promised where the fairness misses it."""
+    """Refuse a target that is called met or promised where the fairness misses it.
+
+    An update with evidence may be expected to meet its target on new people, and miss it on the fit
+    rows by chance. Then only a promise is compared with its rows.
+    """
     asked, reached = content.asked, content.reached
     claims = {"target_met": reached.target_met, "promised": reached.promised}
+    if content.ratio.evidence is not None:
+        del claims["target_met"]
     claimed = [name for name, is_claimed in claims.items() if is_claimed]
     if asked.target is None or not claimed:
         return
     for (constraint, bound), figures in zip(stated_in(content), reached_in(content), strict=True):
         fairness = figures.after
         if bound is not None and (
-            fairness is None or constraint.shortfall(fairness, bound) > ROUNDING
+            fairness is None or constraint.shortfall(fairness, bound) > FIGURE_ROUNDING
         ):
             shown = "not known" if fairness is None else repr(fairness)
             metric = constraint.metric_of(label_text(None, content.labels.compared))

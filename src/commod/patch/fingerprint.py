@@ -26,13 +26,20 @@ def columns_digest(names: Iterable[str]) -> str:
 
 
 def scores_digest(scores: NDArray[np.float64]) -> str:
-    """Return the SHA-256 of scores (n,) as doubles, lowest byte first, in the order of the rows.
+    """Return the SHA-256 of scores (n,) as doubles, lowest byte first, in ascending order.
+
+    So the order of the rows does not matter.
 
     Examples
     --------
-    >>> scores_digest(np.array([0.25, 0.5]))[:8]
+    >>> scores_digest(np.array([0.5, 0.25]))[:8]
     'f4350073'
     """
+    return scores_digest_by_row(np.sort(scores))
+
+
+def scores_digest_by_row(scores: NDArray[np.float64]) -> str:
+    """Return the SHA-256 of scores (n,) in the order of the rows, as version 0.2 stored it."""
     return hashlib.sha256(np.ascontiguousarray(scores, dtype="<f8").tobytes()).hexdigest()
 
 

@@ -26,7 +26,12 @@ from commod.patch.content import (
     NumberColumn,
     before_last_edit,
 )
-from commod.patch.fingerprint import columns_digest, model_digest, scores_digest
+from commod.patch.fingerprint import (
+    columns_digest,
+    model_digest,
+    scores_digest,
+    scores_digest_by_row,
+)
 from commod.scorecard import crossing_ends
 
 ROUND = 3  # significant digits; a number with no more of them identifies nobody
@@ -249,11 +254,13 @@ def _model(content: Content, estimator: Any, X: Any, columns: list[Column]) -> I
             )
     elif base.scores_digest is None:
         yield "The patch has no fingerprint of its base model to compare with."
-    elif scores_digest(_scores(content, estimator, X, columns)) != base.scores_digest:
-        yield (
-            "The scores of the base model differ from those on the fit rows. X must be the fit "
-            "rows, in their order."
-        )
+    else:
+        scores = _scores(content, estimator, X, columns)
+        if base.scores_digest not in (scores_digest(scores), scores_digest_by_row(scores)):
+            yield (
+                "The scores of the base model differ from those on the fit rows. X must be the fit "
+                "rows."
+            )
 
 
 def _scores(content: Content, estimator: Any, X: Any, columns: list[Column]) -> NDArray[np.float64]:

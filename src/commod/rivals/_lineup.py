@@ -115,7 +115,7 @@ def every_method(
     """
     seeded = {**shared, "random_state": random_state}
     return {
-        "ControlledDebiaser": ControlledDebiaser(estimator, **seeded),
+        "ControlledDebiaser": ControlledDebiaser(estimator, **shared),
         "COMMOD": COMMOD(estimator, **seeded),
         "AdversarialDebiasing": AdversarialDebiasing(estimator, **seeded),
         "FRAPPE": FRAPPE(estimator, **seeded),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,15 @@ from commod.patch.content import (
     Reached,
     Seen,
     editable_parts,
+    figures_of_edit,
     ratio_of,
 )
 from commod.patch.fingerprint import columns_digest, model_digest
 from commod.patch.versions import PACKAGE, library_versions
 from commod.updates._interface import AllowedChanges
 from commod.updates._stated import further_constraints
+
+FIGURE_DIGITS = 6  # of measured figures
 
 
 def patch_of(update: Any, allowed: AllowedChanges) -> Patch:
@@ -49,6 +53,7 @@ def patch_of(update: Any, allowed: AllowedChanges) -> Patch:
             f"A patch holds labels that are text, numbers or booleans; got {refused[0]!r} of type "
             f"{type(refused[0]).__name__}. Fit the update with other labels."
         )
+    reached = _reached(update)
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     versions = library_versions()
     return Patch(
@@ -60,7 +65,7 @@ def patch_of(update: Any, allowed: AllowedChanges) -> Patch:
             base=_base(update),
             labels=Labels(**labels),
             asked=_asked(update),
-            reached=_reached(update),
+            reached=reached,
             seen=_seen(update),
             ratio=ratio_of(
                 update.scorecard_,
@@ -73,18 +78,23 @@ def patch_of(update: Any, allowed: AllowedChanges) -> Patch:
             calibration=update.calibration_,
             left_out=_left_out(update),
             versions=versions,
-            history=_history(update),
+            history=_history(update, reached),
         )
     )
 
 
-def _history(update: Any) -> tuple[PatchEdit, ...]:
-    """Return the edits by hand, each with the version of the patch before it."""
+def _history(update: Any, reached: Reached) -> tuple[PatchEdit, ...]:
+    """Return the edits by hand, each with the version of the patch before it.
+
+    Their figures are those of the patches before and after them, which are rounded.
+    """
     records = getattr(update, "edits_", ())
     if not records:
         return ()
     earlier = update.undo().to_patch().content
-    return (*earlier.history, PatchEdit(records[-1], editable_parts(earlier)))
+    before, after = figures_of_edit(earlier.reached), figures_of_edit(reached)
+    record = replace(records[-1], before=before, after=after)
+    return (*earlier.history, PatchEdit(record, editable_parts(earlier)))
 
 
 def _seen(update: Any) -> Seen:
@@ -144,7 +154,7 @@ def _constraint(update: Any) -> Constraint:
 def _further_reached(update: Any) -> tuple[FurtherReached, ...]:
     names = [one.constraints for one in further_constraints(update._requirements)]
     return tuple(
-        FurtherReached(_known(update.base_values_[name]), _known(update.values_[name]))
+        FurtherReached(_figure(update.base_values_[name]), _figure(update.values_[name]))
         for name in names
     )
 
@@ -168,20 +178,46 @@ def _reached(update: Any) -> Reached:
         rows="held-out rows" if is_held_out else "fit rows",
         n_rows=int(update.n_rows_),
         metric=_constraint(update).metric,
-        fairness_before=_known(update.base_fairness_),
-        fairness_after=_known(update.fairness_),
-        accuracy_before=_known(update.base_accuracy_),
-        accuracy_after=_known(update.accuracy_),
+        fairness_before=_figure(update.base_fairness_),
+        fairness_after=_figure(update.fairness_),
+        accuracy_before=_figure(update.base_accuracy_),
+        accuracy_after=_figure(update.accuracy_),
         change_rate=_known(update.change_rate_),
         n_gains=_known(update.n_gains_),
         n_losses=_known(update.n_losses_),
         limit=_known(getattr(update, "limit_", None)),
-        target_met=getattr(update, "reached_", None),
+        target_met=_is_target_met(update),
         promised=getattr(update, "promised_", None),
         in_words=update._status_without_names(),
         further=_further_reached(update),
     )
 
 
+def _is_target_met(update: Any) -> bool | None:
+    """Return whether a target is reached, and kept by the figures of the patch; None without one.
+
+    What is expected on new people may be fairer than the fit rows are.
+    """
+    reached = getattr(update, "reached_", None)
+    if not reached or getattr(update, "_is_budget", True):
+        return reached
+    stated = update._requirements
+    bounds = (update.target_, *stated.bounds[1:])
+    return all(
+        constraint.is_met(update.values_[constraint.name], bound)
+        for constraint, bound in zip(stated.constraints, bounds, strict=True)
+        if bound is not None
+    )
+
+
 def _known(value: Any) -> float | None:
     return None if value is None or math.isnan(value) else float(value)
+
+
+def _figure(value: Any) -> float | None:
+    """Return a measured figure with FIGURE_DIGITS digits: the last bits depend on the processor.
+
+    Shares of people need no rounding, because they are quotients of counts.
+    """
+    known = _known(value)
+    return None if known is None else float(f"{known:.{FIGURE_DIGITS}g}")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from commod._data.base_model import ScoreColumn, training_signs
+from commod._data.base_model import ModelScores, ScoreColumn, training_signs
 from commod._evidence.sums import dense_rows, design_of
 from commod._evidence.task import N_FOLDS, EvidenceTask
 from commod.exceptions import BaseModelWarning
@@ -42,8 +42,10 @@ def optimism_text(update: Any, rows: FitRows, task: EvidenceTask) -> str:
     may have read other columns: with a `ScoreColumn` and with locked columns.
     """
     said = update.fitted_param("fit_rows_are_new")
-    reads_others = isinstance(update.estimator, ScoreColumn) or bool(update.locked_features)
-    if said is not None or reads_others:
+    model = update.estimator
+    is_column = isinstance(model, ScoreColumn)
+    reads_others = model.reads_others if isinstance(model, ModelScores) else is_column
+    if said is not None or reads_others or update.locked_features:
         return stated_optimism(update)
     excess = accuracy_excess(rows, task)
     if excess is None:

@@ -13,17 +13,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from commod._evidence.cut import evidence, path_of, stop_on
-from commod._evidence.search import FoundUpdate, costs_at, find_update
-from commod._evidence.task import with_bounds
+from commod._evidence.cut import Path, evidence, path_of, stop_on
+from commod._evidence.search import costs_at, find_update
+from commod._evidence.task import EvidenceTask, Floats, with_bounds
 from commod._solvers.threads import single_blas_thread
 from commod.scorecard import Scorecard, new_decisions
+from commod.updates._all_people import AllPeople, PeopleInMemory, recount_on
 from commod.updates._found_update import (
     Expectation,
     FittedUpdate,
@@ -33,6 +34,7 @@ from commod.updates._found_update import (
     settings_of,
 )
 from commod.updates._interface import AllowedChanges, FittedCandidate
+from commod.updates._point_rows import point_problem
 from commod.updates._problem import FitProblem
 from commod.updates._stated import set_target
 from commod.updates._stored_update import store_found
@@ -55,11 +57,12 @@ def default_targets(base_value: float, near_ideal: float, stated: float) -> list
 class CountedCandidate:
     """An update of a frontier: points of a near target, and the cut for its own target.
 
-    `model` is an unfitted update that has read the fit rows.
+    `model` is an unfitted update that has read the fit rows, and `problem` has all of these.
     """
 
     settings: dict[str, float]
     model: Any
+    problem: FitProblem
     fitted: FittedUpdate
     expectation: Expectation | None
 
@@ -83,13 +86,21 @@ class CountedCandidate:
         """Return the points alone."""
         return self._card
 
+    def with_target(self, target: float) -> CountedCandidate:
+        """Return a candidate that is built for another target."""
+        return replace(self, settings={**self.settings, "target": target})
+
     def build(self) -> Any:
         """Return the update, fitted for its own target, with all figures on the fit rows."""
         update = set_target(clone(self.model), self.settings["target"])
         update._take_reading(self.model)
         update._check_parameters()
-        update._fit_problem(self.fitted.problem)
+        update._fit_problem(self.problem.with_direction(*self._moves))
         return update
+
+    @property
+    def _moves(self) -> tuple[bool, bool]:
+        return self.fitted.problem.may_raise, self.fitted.problem.may_lower
 
     def __reduce__(self) -> tuple[type[FittedCandidate], tuple[dict[str, Any], Any]]:
         return FittedCandidate, (self.settings, self.build())
@@ -102,51 +113,86 @@ def candidates_of(
 
     Afterwards, the model reads new rows for them.
     """
-    constraint = problem.constraint
+    part = point_problem(problem)
+    people = None if part is problem else PeopleInMemory(problem)
+    return [
+        CountedCandidate(settings_of_swept(one), model, problem, one.fitted, one.fitted.expectation)
+        for one in sweep_targets(model, part, people, targets)
+    ]
+
+
+class Swept(NamedTuple):
+    """The update of one target; its points are those of the target `points_from`."""
+
+    target: float
+    points_from: float
+    fitted: FittedUpdate
+
+
+def settings_of_swept(one: Swept) -> dict[str, float]:
+    """Return what sets an update apart from the others of its sweep."""
+    found = one.fitted.found
+    n_terms = int(np.count_nonzero(found.points.values))
+    return {"target": one.target, "nearness": found.nearness, "n_terms": n_terms}
+
+
+def sweep_targets(
+    model: Any, problem: FitProblem, people: AllPeople | None, targets: Sequence[float] | None
+) -> list[Swept]:
+    """Return the update of each target, least strict first; None: those of the default frontier.
+
+    Points come from the rows of `problem`. `people` are all people, where they are more. The model
+    keeps the scorecard of its own target.
+    """
+    everybody, constraint = problem if people is None else people.problem, problem.constraint
     if targets is None:
-        targets = default_targets(problem.base_fairness, constraint.near_ideal, model._target)
+        targets = default_targets(everybody.base_fairness, constraint.near_ideal, model._target)
     ordered = sorted(set(targets), reverse=not constraint.higher_is_fairer)
-    is_new = model.target_on == "new_rows" and has_enough_people(problem)
+    is_expected = model.target_on == "new_rows"
+    is_new = is_expected and has_enough_people(everybody)
     with single_blas_thread:
         first = fit_direction(model, problem, is_new=is_new)
         model.direction_ = first.problem.direction
         store_found(model, first.problem, first.found)
-        swept = list(_swept(model, first, ordered))
-    unknown = Expectation.unknown(len(first.task.constraints))
-    is_expected = model.target_on == "new_rows"
+        swept = list(_swept(model, first, people, ordered))
+    unknown = Expectation.unknown(len(first.task.constraints)) if is_expected else None
     return [
-        CountedCandidate(
-            {
-                "target": target,
-                "nearness": one.found.nearness,
-                "n_terms": int(np.count_nonzero(one.found.points.values)),
-            },
-            model,
-            one,
-            (expectation_of(one) if is_new else unknown) if is_expected else None,
+        one._replace(
+            fitted=one.fitted._replace(
+                expectation=expectation_of(one.fitted) if is_new else unknown
+            )
         )
-        for target, one in zip(ordered, swept, strict=True)
+        for one in swept
     ]
 
 
-def _swept(model: Any, first: FittedUpdate, targets: Sequence[float]) -> Iterator[FittedUpdate]:
+def _swept(
+    model: Any, first: FittedUpdate, people: AllPeople | None, targets: Sequence[float]
+) -> Iterator[Swept]:
     """Yield the update of each target, with points of the nearest anchor."""
     settings, standing = settings_of(model)._replace(is_budget=False), first.task.bounds[1:]
     place = np.linspace(0, len(targets) - 1, N_ANCHORS + 2)[1:-1].round().astype(int)
     places = sorted(set(place.tolist())) if len(targets) > N_ANCHORS else range(len(targets))
-    anchors: list[tuple[float, FoundUpdate, Any]] = []
+    anchors: list[tuple[float, FittedUpdate, Path]] = []
     for i in places:
-        bounds = (targets[i], *standing)
-        task = replace(first.task, required=with_bounds(first.task.required, bounds))
-        found = find_update(task, settings)
-        cost = costs_at(task, found.nearness, found.mean_distance)
-        path = path_of(task, evidence(task, found.card.counted(task), cost))
-        anchors.append((targets[i], found, path))
+        task = _with_target(first.task, targets[i], standing)
+        anchor = first._replace(task=task, found=find_update(task, settings))
+        if people is not None:
+            counted = people.count(anchor.problem, task, anchor.found, is_swept=True)
+            recount = recount_on(counted, task, anchor.found, settings)
+            anchor = anchor._replace(task=recount.task, found=recount.found, counted=counted)
+        cost = costs_at(anchor.task, anchor.found.nearness, anchor.found.mean_distance)
+        score = evidence(anchor.task, anchor.found.card.counted(anchor.task), cost)
+        anchors.append((targets[i], anchor, path_of(anchor.task, score)))
     for target in targets:
-        near, found, path = min(anchors, key=lambda anchor: abs(anchor[0] - target))
-        bounds = (target, *standing)
-        task = replace(first.task, required=with_bounds(first.task.required, bounds))
+        near, anchor, path = min(anchors, key=lambda one: abs(one[0] - target))
         if near != target:
+            task = _with_target(anchor.task, target, standing)
             stop = stop_on(task, path)
-            found = replace(found, cut=stop.cut, stop=stop)
-        yield FittedUpdate(first.problem, task, found)
+            found = replace(anchor.found, cut=stop.cut, stop=stop)
+            anchor = anchor._replace(task=task, found=found)
+        yield Swept(target, near, anchor)
+
+
+def _with_target(task: EvidenceTask, target: float, standing: Floats) -> EvidenceTask:
+    return replace(task, required=with_bounds(task.required, (target, *standing)))

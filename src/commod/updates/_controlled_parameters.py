@@ -109,16 +109,6 @@ def _check_version(update: Any) -> None:
         )
 
 
-def refuse_whole_points(update: Any, task: str) -> None:
-    """Refuse whole-number points for a task that fits updates with free points only."""
-    if update.points == "integers":
-        raise InputError(
-            f"{task} fits updates with free points, but points='integers'. Use points='free' "
-            "here, and fit the target that you choose with points='integers'.",
-            parameter="points",
-        )
-
-
 def check_no_weighted_promise(update: Any, sample_weight: Any) -> None:
     """Raise InputError for `confidence` with sample weights."""
     if update.confidence is not None and sample_weight is not None:

@@ -81,16 +81,18 @@ def edited_update(update: Any, rows: EditRows, plan: EditPlan) -> Any:
     after, is_pinned = _edited_points(card, rows.problem, plan)
     check_whole(update, after.points)
     edited, problem = _edited_problem(update, rows, plan, after.is_locked)
-    kept = ~after.is_locked
+    kept, is_edited = ~after.is_locked, after.is_edited | set_by_hand(update)
     fitted = fit_edit(
         edited,
         problem,
-        EditedCard(card, after.points[kept], after.is_edited[kept], is_pinned[kept]),
+        EditedCard(card, after.points[kept], is_edited[kept], is_pinned[kept]),
         plan,
         is_same_rows=fitted_on_same_rows(update, rows.reader),
     )
     record = _record(update, plan)
     edited.edits_, edited._earlier_update = (*update.edits_, record), update
+    names = zip(card.encoding.term_names, is_pinned if plan.refit else is_edited, strict=True)
+    edited._terms_by_hand = tuple(name for name, is_kept in names if is_kept)
     edited.promised_, edited.direction_ = None, problem.direction
     points = given_points(fitted)
     rule = rule_of(edited, problem, fitted.found)
@@ -110,6 +112,12 @@ def check_editable(card: Scorecard) -> None:
             "This update was fitted by an earlier version of commod, and its points have another "
             "meaning. Fit it again, then edit."
         )
+
+
+def set_by_hand(update: Any) -> Mask:
+    """Return the terms of an update whose points were edited, or pinned in its last refit, (d,)."""
+    names = update.scorecard_.encoding.term_names
+    return np.array([name in update._terms_by_hand for name in names], dtype=bool)
 
 
 def fitted_on_same_rows(update: Any, reader: Any) -> bool:
@@ -195,7 +203,11 @@ def check_whole(update: Any, points: Floats) -> None:
 
 
 class EditedCard(NamedTuple):
-    """A scorecard, and its edited points (d,); which of them are edited, and pinned in a refit."""
+    """A scorecard, and its edited points (d,).
+
+    `is_edited` (d,) are terms whose points people have set, also in earlier edits. `is_pinned` (d,)
+    are those that keep their points in a refit.
+    """
 
     card: Scorecard
     points: Floats
@@ -232,14 +244,17 @@ def fit_edit(
             refitted = find_update(
                 replace(task, pinned=pinned), settings._replace(max_lines=None, is_whole=False)
             )
-            card = replace(card, out_of_fold=refitted.card.out_of_fold)
+            # The cut is one for these points, so only what leaving out a fold changes is taken.
+            unseen = refitted.card.out_of_fold - refitted.card.in_sample
+            card = replace(card, out_of_fold=in_sample + unseen)
     score = evidence(task, card.counted(task), costs_at(task, rule.nearness, rule.mean_distance))
     if plan.offset == "keep":
         stop = stop_at_cut(task, score, rule.cut)
+    elif not card.points.values.any():  # there is no evidence, so nobody changes
+        stop = stop_at_cut(task, score, np.inf)
     else:
         stop = best_stop(task, score, is_budget=settings.is_budget)
-    cut = rule.cut if not np.isfinite(stop.cut) and plan.offset == "keep" else stop.cut
-    found = FoundUpdate(card, cut, rule.nearness, rule.mean_distance, stop, stop.n_changed, 0)
+    found = FoundUpdate(card, stop.cut, rule.nearness, rule.mean_distance, stop, stop.n_changed, 0)
     fitted = FittedUpdate(problem, task, found, optimism=stated_optimism(update))
     if not is_on_new_rows:
         return fitted

@@ -23,6 +23,7 @@ class EditableScorecard:
 
     edits_: tuple[EditRecord, ...] = ()
     _earlier_update: Any = None
+    _terms_by_hand: tuple[str, ...] = ()
     scorecard_: Any
     status_: str
     reached_: bool
@@ -133,7 +134,7 @@ class EditableScorecard:
 
     def _record_params(self) -> None:
         """Keep the present parameters; a new fit begins a new history."""
-        for name in ("edits_", "_earlier_update"):
+        for name in ("edits_", "_earlier_update", "_terms_by_hand"):
             vars(self).pop(name, None)
         super()._record_params()  # type: ignore[misc]
 

@@ -41,7 +41,7 @@ def evidence_task(problem: FitProblem, target: float, *, is_new: bool = True) ->
         share=share,
         totals=compared.weights.ravel(),
         sizes=_effective_sizes(problem),
-        is_known=rows.groups.is_known,
+        is_known=_is_known(problem),
         weight=rows.weight,
         people=rows.each,
         label=rows.label,
@@ -62,6 +62,13 @@ def _members(problem: FitProblem) -> tuple[NDArray[np.intp], Floats]:
     row = np.where(table.index < 0, -1, table.index // table.n_groups)[:, None]
     cell = np.where(row < 0, n_cells, row * table.n_groups + np.arange(table.n_groups))
     return cell, table.probabilities
+
+
+def _is_known(problem: FitProblem) -> NDArray[np.bool_]:
+    """Return of whom the group is known, or at least its probabilities, (n,)."""
+    if problem.rows.probabilities is None:
+        return problem.rows.groups.is_known
+    return np.ones(len(problem.rows), dtype=bool)
 
 
 def _effective_sizes(problem: FitProblem) -> Floats:

@@ -42,8 +42,9 @@ def expectation_texts(
     interval = f"{LEVEL:.0%} interval for a sample: {low:.3f} to {high:.3f}"
     if update._is_budget:
         yield f"The {update.compared_text().metric} expected {people} is {value:.3f} ({interval})."
-    elif update.reached_:
-        yield f"{goal} is expected {people}: {value:.3f} ({interval})."
+    elif expectation.is_reached:
+        but = ", but this is no success" if update._is_degenerate else ""
+        yield f"{goal} is expected {people}: {value:.3f} ({interval}){but}."
     else:
         yield f"{goal} is not expected {people}: {value:.3f} is ({interval})."
         if problem.constraint.is_met(update.fairness_, update.target_):

@@ -19,7 +19,6 @@ class FitsFrames:
     status_: str
     stated: Any
     _as_it_was_on_error: Any
-    _frame_texts: tuple[str, ...] = ()
 
     def fit_frame(
         self,
@@ -33,10 +32,10 @@ class FitsFrames:
     ) -> Self:
         """Fit the update on a table that stays where it is, such as in DuckDB or Spark.
 
-        The engine counts groups, rates, the exact limit, the exact offset and all figures on all
-        rows. The direction is searched for on a stratified sample, which comes onto this machine.
-        A small table comes whole. A base model that is no `ScoreColumn` scores the rows by
-        batches, where they are.
+        It is the same fit as `fit`. A table of at most a million rows comes whole. Of a larger
+        table, the rows with the smallest hash of the key come onto this machine, and points come
+        from them. The engine counts groups, rates, the exact limit, the cut and all figures on all
+        rows. A base model that is no `ScoreColumn` scores the rows by batches, where they are.
 
         Parameters
         ----------
@@ -55,8 +54,10 @@ pandas frame, or path of Parquet files
             columns and the column of scores. With a base model, X has the columns of the model
             first, and then the others.
         key : str, default=None
-            Column of whole numbers or text that differs from row to row. The sample is drawn by a
-            hash of it, which is the same in every engine. None: rows are drawn by their number.
+            Column of whole numbers or text that differs from row to row. Folds, and the rows that
+            points come from, go by a hash of it, which is the same in every engine. So every engine
+            and every order of the rows gives the same update. None: they go by the content of the
+            rows, or by their number where a table does not come whole.
 
         Returns
         -------
@@ -73,7 +74,7 @@ pandas frame, or path of Parquet files
         ... )
         >>> update = ControlledDebiaser(ScoreColumn("score"), target=0.8)
         >>> update = update.fit_frame(people, sensitive_features="minority", key="id")
-        >>> bool(update.fairness_ >= 0.8), update.n_rows_
+        >>> bool(update.expected_fairness_ >= 0.8), update.n_rows_
         (True, 60000)
         """
         from commod.updates._frames.columns import name_columns
@@ -91,7 +92,6 @@ pandas frame, or path of Parquet files
             key=key,
         )
         with self._as_it_was_on_error():
-            self._frame_texts = ()
             with score_column(self, frame, named) as (scored, with_score):
                 fit_frame(self, scored, with_score)
         if not self.reached_ or self.promised_ is False:

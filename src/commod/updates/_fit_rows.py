@@ -41,7 +41,8 @@ class FitRows:
     A row may stand for several people: `people` (n,) is how many. `weight` and `squares` are then
     the sums of their weights, and of the squares of their weights. None: every row is one person.
 
-    `hashes` (n,) are those of a key; None where the content of a row is hashed.
+    `hashes` (n,) are those of a key, or known already; None where the content of a row is hashed.
+    `position` (n,) is the place of each row among those that the user gave; None: in their order.
     """
 
     columns: list[Column]
@@ -56,9 +57,28 @@ class FitRows:
     people: NDArray[np.float64] | None = None
     squares: NDArray[np.float64] | None = None
     hashes: NDArray[np.uint64] | None = None
+    position: NDArray[np.intp] | None = None
 
     def __len__(self) -> int:
         return len(self.weight)
+
+    def take(self, index: NDArray[np.intp]) -> FitRows:
+        """Return the rows `index` (m,)."""
+        return FitRows(
+            columns=[column.take(index) for column in self.columns],
+            base=self.base.take(index),
+            label=None if self.label is None else self.label[index],
+            groups=self.groups.take(index),
+            in_constraint=self.in_constraint[index],
+            weight=self.weight[index],
+            group_names=self.group_names,
+            strata={one: strata.take(index) for one, strata in self.strata.items()},
+            kept_groups=self.kept_groups,
+            people=None if self.people is None else self.people[index],
+            squares=None if self.squares is None else self.squares[index],
+            hashes=None if self.hashes is None else self.hashes[index],
+            position=index if self.position is None else self.position[index],
+        )
 
     @property
     def n_people(self) -> int:
@@ -79,19 +99,22 @@ class FitRows:
         )
         return np.rint(sizes).astype(np.intp)
 
-    @cached_property
+    @property
     def own_hashes(self) -> NDArray[np.uint64]:
-        """Return a number of 64 bits for each row, (n,), by its key or by its content.
+        """Return a number of 64 bits for each row, (n,), by its key or by its content."""
+        return self.content_hashes if self.hashes is None else self.hashes
 
-        The content is columns, group and label. The score is left out, because the last bit of a
-        model's score depends on the processor.
+    @cached_property
+    def content_hashes(self) -> NDArray[np.uint64]:
+        """Return a number of 64 bits for each row, (n,), by its columns, group and label.
+
+        The score is left out, because the last bit of a model's score depends on the processor. It
+        orders rows that are equal otherwise, and then the weight does.
         """
-        if self.hashes is not None:
-            return self.hashes
         known = [*self.columns, Column("group", "category", self.groups.codes, self.group_names)]
         if self.label is not None:
             known.append(Column("label", "numeric", self.label.astype(np.float64)))
-        return row_hashes(known, self.base.scores)
+        return row_hashes(known, (self.base.scores, self.weight))
 
     def folds(self, n_folds: int) -> NDArray[np.int8]:
         """Return the fold of each row by its hash, (n,)."""

@@ -18,6 +18,7 @@ from commod._evidence.search import (
 )
 from commod._evidence.task import EvidenceTask
 from commod._solvers.threads import single_blas_thread
+from commod.updates._all_people import AllPeople, CountedPeople, count_everybody
 from commod.updates._base_optimism import optimism_text
 from commod.updates._evidence_task import evidence_task
 from commod.updates._problem import FitProblem
@@ -54,8 +55,10 @@ class Expectation(NamedTuple):
 class FittedUpdate(NamedTuple):
     """The update that was found, and the problem that it solves, in the direction that it keeps.
 
-    `expectation` is None where the target is one on the fit rows. `optimism` says in words that the
-    base model has seen the fit rows; it is empty where nothing speaks for that.
+    `problem` has the rows that points come from, and `task` those that the cut was counted on. If
+    these are more, `counted` has them; else it is None. `expectation` is None where the target is
+    one on the fit rows. `optimism` says in words that the base model has seen the fit rows; it is
+    empty where nothing speaks for that.
     """
 
     problem: FitProblem
@@ -63,10 +66,16 @@ class FittedUpdate(NamedTuple):
     found: FoundUpdate
     expectation: Expectation | None = None
     optimism: str = ""
+    counted: CountedPeople | None = None
+
+    @property
+    def n_people(self) -> float:
+        """Return how many people the cut was counted on."""
+        return float(self.task.people.sum())
 
     @property
     def changed(self) -> NDArray[np.bool_]:
-        """Return the rows of the problem that the update changes, shape (n,)."""
+        """Return the rows of the task that the update changes, shape (n,)."""
         return changed_by(self.task, self.found)
 
 
@@ -86,44 +95,66 @@ def has_enough_people(problem: FitProblem) -> bool:
     return bool(len(counted)) and int(counted.min()) >= MIN_CELL_PEOPLE
 
 
-def fit_update(update: Any, problem: FitProblem) -> FittedUpdate:
+def fit_update(update: Any, problem: FitProblem, people: AllPeople | None = None) -> FittedUpdate:
     """Return the update that a `ControlledDebiaser` asks for, and what is expected of it.
 
-    Gains only is kept where it needs no more changes than `borderline` allows.
+    Points come from the rows of `problem`. `people` are all people, where they are more. Gains only
+    is kept where it needs no more changes than `borderline` allows.
     """
     with single_blas_thread:
         is_on_new_rows = update.target_on == "new_rows"
-        is_new = is_on_new_rows and has_enough_people(problem)
+        is_new = is_on_new_rows and has_enough_people(problem if people is None else people.problem)
         fitted = fit_direction(update, problem, is_new=is_new)
+        optimism = optimism_text(update, problem.rows, fitted.task) if is_new else ""
+        if people is not None:
+            fitted = counted_update(update, fitted, people)
         expectation = expectation_of(fitted) if is_new else None
         if is_on_new_rows and not is_new:
             expectation = Expectation.unknown(len(fitted.task.constraints))
-        optimism = optimism_text(update, problem.rows, fitted.task) if is_new else ""
     return fitted._replace(expectation=expectation, optimism=optimism)
 
 
+def counted_update(update: Any, fitted: FittedUpdate, people: AllPeople) -> FittedUpdate:
+    """Return an update that was found on some rows with the cut that all people give."""
+    found_on = fitted.problem, fitted.task, fitted.found
+    task, found, counted = count_everybody(people, *found_on, settings_of(update))
+    return fitted._replace(task=task, found=found, counted=counted)
+
+
 def fit_direction(update: Any, problem: FitProblem, *, is_new: bool) -> FittedUpdate:
-    """Return the update in the direction that the user states, or with gains only."""
+    """Return the update in the direction that the user states, or with gains only.
+
+    Where neither reaches the target, losses only is kept if it does: one sum of points may serve
+    one direction better than both.
+    """
     settings = settings_of(update)
     task = evidence_task(problem, update._target, is_new=is_new)
     regression = Regression(task)
     card = find_card(task, settings, regression)
-    if problem.may_raise and problem.may_lower and np.isfinite(card.stop.cut):
-        raises = problem.raising_is_a_gain
-        gaining = problem.with_direction(raises, not raises)
-        own = evidence_task(gaining, update._target, is_new=is_new)
-        gains = find_card(own, settings, Regression(own, regression))
-        if _is_near(gains.stop, card.stop, task, settings):
-            problem, task, card = gaining, own, gains
+    kept = problem, task, card
+    is_any = problem.may_raise and problem.may_lower
+    for raises in (problem.raising_is_a_gain, not problem.raising_is_a_gain) if is_any else ():
+        is_gain, stop = raises == problem.raising_is_a_gain, kept[2].stop
+        if stop.is_reached and not (is_gain and stop.n_changed):
+            break
+        single = problem.with_direction(raises, not raises)
+        own = evidence_task(single, update._target, is_new=is_new)
+        found = find_card(own, settings, Regression(own, regression))
+        if _is_near(found.stop, stop, task, settings, is_gain=is_gain):
+            kept = single, own, found
+    problem, task, card = kept
     return FittedUpdate(problem, task, with_nearness(task, card, settings))
 
 
-def _is_near(gains: Stop, both: Stop, task: EvidenceTask, settings: Settings) -> bool:
-    """Return whether gains only reaches as much, with no more changes than are allowed."""
-    if settings.is_budget:
-        return gains.rank(task) <= both.rank(task)
-    is_enough = gains.is_reached >= both.is_reached
-    return is_enough and gains.n_changed <= (1 + settings.borderline) * both.n_changed
+def _is_near(
+    one: Stop, both: Stop, task: EvidenceTask, settings: Settings, *, is_gain: bool
+) -> bool:
+    """Return whether one direction reaches as much, with no more changes than are allowed."""
+    if not is_gain:
+        return one.is_reached and not settings.is_budget
+    if settings.is_budget or not both.is_reached:
+        return one.rank(task) <= both.rank(task)
+    return one.is_reached and one.n_changed <= (1 + settings.borderline) * both.n_changed
 
 
 def expectation_of(fitted: FittedUpdate) -> Expectation:
@@ -133,7 +164,7 @@ def expectation_of(fitted: FittedUpdate) -> Expectation:
     return Expectation(
         values=tuple(stop.expected.tolist()),
         interval=(float(low), float(high)),
-        change_rate=stop.n_changed / float(task.people.sum()),
+        change_rate=stop.n_changed / fitted.n_people,
         accuracy=_expected_accuracy(fitted),
         is_reached=stop.is_reached,
     )

@@ -30,24 +30,6 @@ def split_in_halves(rows: FitRows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return np.sort(order[::2]), np.sort(order[1::2])
 
 
-def take_fit_rows(rows: FitRows, index: NDArray[np.intp]) -> FitRows:
-    """Return the rows `index` (m,)."""
-    return FitRows(
-        columns=[column.take(index) for column in rows.columns],
-        base=rows.base.take(index),
-        label=None if rows.label is None else rows.label[index],
-        groups=rows.groups.take(index),
-        in_constraint=rows.in_constraint[index],
-        weight=rows.weight[index],
-        group_names=rows.group_names,
-        strata={one: strata.take(index) for one, strata in rows.strata.items()},
-        kept_groups=rows.kept_groups,
-        people=None if rows.people is None else rows.people[index],
-        squares=None if rows.squares is None else rows.squares[index],
-        hashes=None if rows.hashes is None else rows.hashes[index],
-    )
-
-
 def fairest_first(updates: Sequence[FittedUpdate]) -> list[FittedUpdate]:
     """Return the updates in the order in which promises are tested, each cheaper than the last.
 

@@ -203,6 +203,8 @@ def check_grid(grid: Any) -> None:
 def read_grid(grid: Grid | None, name: str, owner: str, hint: str = "") -> list[float] | None:
     """Return the values of the one parameter that a grid may hold; None without values.
 
+    An empty `name` means that it may hold none.
+
     Examples
     --------
     >>> read_grid({"strength": [0, 1]}, "strength", "A rival")
@@ -211,8 +213,9 @@ def read_grid(grid: Grid | None, name: str, owner: str, hint: str = "") -> list[
     check_grid(grid)
     unknown = [str(key) for key in grid or {} if key != name]
     if unknown:
+        allowed = f"{owner}'s grid may hold {name}" if name else f"{owner} has no grid"
         raise InputError(
-            f"{owner}'s grid may hold {name}; got {', '.join(unknown)}. {hint}".strip(),
+            f"{allowed}; got {', '.join(unknown)}. {hint}".strip(),
             parameter="grid",
         )
     return read_numbers(name, (grid or {}).get(name))

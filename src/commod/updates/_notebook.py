@@ -11,7 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.encoding import NumericTerms
-from commod._text import Table, count, list_names, number, percent, points, shorten, snippet
+from commod._text import (
+    EVIDENCE,
+    Table,
+    count,
+    list_names,
+    number,
+    percent,
+    points,
+    shorten,
+    snippet,
+)
 from commod.scorecard import Scorecard
 
 MAX_TERMS = 15
@@ -35,21 +45,26 @@ class Figures:
 
 @dataclass(frozen=True)
 class ScorecardView:
-    """A scorecard and its concepts per standard deviation: `weights` (k, d), `contributions`."""
+    """A scorecard and its concepts per standard deviation: `weights` (k, d), `contributions`.
+
+    `max_margin` is the largest distance from the threshold at which a decision may change.
+    """
 
     card: Scorecard
     weights: NDArray[np.float64]
     contributions: NDArray[np.float64]
+    max_margin: float | None = None
 
 
 def notebook_html(
     title: str, status: str, figures: Figures, scorecard: ScorecardView | None, diagram: str
 ) -> str:
     """Return a fitted update as HTML, with scikit-learn's own diagram folded below it."""
-    tables = [_before_and_after(figures)]
+    tables, sentences = [_before_and_after(figures)], _sentences(status)
     if scorecard is not None:
         tables += _scorecard_tables(scorecard)
-    shown = snippet(title, _sentences(status), tables)
+        sentences += _rule_sentences(scorecard)
+    shown = snippet(title, sentences, tables)
     folded = f"<details><summary>Parameters and attributes</summary>{diagram}</details>"
     return f"{shown}{folded}"
 
@@ -73,20 +88,31 @@ def _before_and_after(figures: Figures) -> Table:
     return f"Measured on {figures.rows}", ["figure", "before", "after"], rows
 
 
+def _rule_sentences(view: ScorecardView) -> list[str]:
+    """Return how the points decide where they are evidence; the table says it otherwise."""
+    rule = view.card.rule
+    return [] if rule is None else [*rule.sentences(max_margin=view.max_margin), EVIDENCE]
+
+
 def _scorecard_tables(view: ScorecardView) -> list[Table]:
     """Return the strongest terms of the scorecard, and the concepts it is split into."""
-    card = view.card
-    numeric = {c.name for c in card.encoding.columns if isinstance(c, NumericTerms)}
+    card, counted = view.card, view.card.encoding.counted_names
     # per standard deviation: points of columns in different units do not compare
     strength = np.abs(view.contributions @ view.weights)
     order = [i for i in np.argsort(-strength, kind="stable") if card.points[i]]
     names = card.encoding.term_names
     rows: list[list[Any]] = [
-        [names[i], points(card.points[i]), "per unit" if names[i] in numeric else "if it applies"]
+        [
+            counted.get(names[i], names[i]),
+            points(card.points[i]),
+            "per unit" if names[i] in counted else "if it applies",
+        ]
         for i in order[:MAX_TERMS]
     ]
     shown = f"{len(rows)} strongest of {len(order)} terms" if order else "no term has points"
-    caption = f"Scorecard ({shown}): r = {number(card.intercept, 3)} + points, changed if r < 0"
+    start, changed = number(card.intercept, 3), ", changed if r < 0" if card.rule is None else ""
+    total = "r" if card.rule is None else "the sum"
+    caption = f"Scorecard ({shown}): {total} = {start} + points{changed}"
     tables: list[Table] = [(caption, ["term", "points", "counted"], rows)]
     concepts = _concept_table(view)
     return [*tables, concepts] if concepts[2] else tables
@@ -104,7 +130,8 @@ def _concept_table(view: ScorecardView) -> Table:
         weight = points(view.card.contributions[j])
         rows.append([f"concept {j}", weight, list_names(named, MAX_NAMED_COLUMNS)])
     caption = "Concepts: one way to group the terms; only the total is identified by the data"
-    return caption, ["concept", "weight in r", "columns"], rows
+    total = "r" if view.card.rule is None else "the sum"
+    return caption, ["concept", f"weight in {total}", "columns"], rows
 
 
 def columns_of_codes(card: Scorecard, candidates: Collection[str]) -> tuple[str, ...]:

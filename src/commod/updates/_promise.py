@@ -31,7 +31,6 @@ from commod.updates._held_out import (
     fairest_first,
     is_degenerate,
     split_in_halves,
-    take_fit_rows,
 )
 from commod.updates._problem import FitProblem
 
@@ -108,6 +107,6 @@ def _halves(update: Any, problem: FitProblem) -> tuple[FitProblem, FitProblem]:
         )
     first, second = split_in_halves(problem.rows)
     # Terms are learned from the fit half, so `min_category_size` counts people of that half.
-    fit_half = update._problem(take_fit_rows(problem.rows, first))
-    held_out = update._problem(take_fit_rows(problem.rows, second), fit_half.encoding)
+    fit_half = update._problem(problem.rows.take(first))
+    held_out = update._problem(problem.rows.take(second), fit_half.encoding)
     return fit_half, held_out

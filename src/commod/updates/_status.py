@@ -57,7 +57,7 @@ def _sentences(
     elif update._is_budget:
         yield budget_text(metric, problem.caps, covered)
     elif is_missed or expectation is None or not expectation.is_known:
-        yield target_text(goal, not is_missed, covered)
+        yield target_text(goal, not is_missed, covered, is_success=not update._is_degenerate)
     if expectation is not None:
         yield from expectation_texts(update, problem, goal, expectation, covered)
     rows_word = "fit rows" if test is None else "held-out rows"
@@ -124,12 +124,15 @@ def _standing_values(update: Any, problem: FitProblem) -> list[float]:
     return [update.values_[one.constraint.name] for one in problem.standing]
 
 
-def target_text(goal: str, reached: bool, groups: str = "") -> str:
+def target_text(goal: str, reached: bool, groups: str = "", *, is_success: bool = True) -> str:
     """Return whether a goal such as "P-rule of label 1 ≥ 0.8" is reached on the fit rows.
 
-    `groups` names the groups that are compared, where others are left out.
+    `groups` names the groups that are compared, where others are left out. A degenerate update is
+    no success, and is not said to have reached its goal.
     """
     rows = f"on the fit rows {groups}".rstrip()
+    if reached and not is_success:
+        return f"The changed decisions have {goal} {rows}, but this is no success."
     if reached:
         return f"{goal} is reached {rows}."
     return f"{goal} was not reached {rows}; the update that comes closest was kept."

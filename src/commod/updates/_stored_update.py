@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.encoding import Encoding
-from commod._evidence.search import FoundUpdate
+from commod._evidence.points import significant
+from commod._evidence.search import INNER_DIGITS, FoundUpdate
 from commod._solvers.concepts import Concepts
-from commod.scorecard import EvidenceRule, Scorecard
+from commod.scorecard import UNREACHED_CUT, EvidenceRule, Scorecard
 from commod.updates._problem import FitProblem
 from commod.updates.base import by_column
 
@@ -46,11 +47,11 @@ def store_no_change(update: Any, problem: FitProblem) -> None:
 
 
 def rule_of(update: Any, problem: FitProblem, found: FoundUpdate) -> EvidenceRule:
-    """Return the rule by which the evidence of an update decides."""
+    """Return the rule by which the evidence of an update decides; its cut is never infinite."""
     moves = problem.may_raise, problem.may_lower
     may_gain, may_lose = moves if problem.raising_is_a_gain else moves[::-1]
     return EvidenceRule(
-        cut=found.cut,
+        cut=min(found.cut, UNREACHED_CUT),
         nearness=found.nearness,
         mean_distance=found.mean_distance,
         favorable_above=is_favorable_above(update),
@@ -91,16 +92,21 @@ def store_given(
     concept: NDArray[np.intp],
 ) -> None:
     """Store points as the scorecard of an update, bit for bit; `concept` (d,) of each term."""
-    card = scorecard_of(problem.encoding, given, concept)
+    card = scorecard_of(problem.encoding, given, concept, problem.moments[0])
     update.concept_weights_ = card.concept_points * problem.scale
     update.concept_contributions_ = card.contributions
-    update.intercept_ = given.intercept
+    update.intercept_ = float(given.intercept - card.contributions @ card.concept_intercepts)
     update.term_names_ = problem.encoding.term_names
     update.scorecard_ = replace(card, rule=rule)
 
 
-def scorecard_of(encoding: Encoding, given: GivenPoints, concept: NDArray[np.intp]) -> Scorecard:
-    """Return given points as a scorecard with exactly these points; each concept has weight 1."""
+def scorecard_of(
+    encoding: Encoding, given: GivenPoints, concept: NDArray[np.intp], mean: Floats
+) -> Scorecard:
+    """Return given points as a scorecard with exactly these points; each concept has weight 1.
+
+    Concepts are centred on `mean` (d,), that of the fit rows, up to rounding.
+    """
     points = np.zeros((N_CONCEPTS, len(given.points)))
     points[concept, np.arange(len(concept))] = given.points
     size = np.abs(points).sum(axis=1)
@@ -111,7 +117,7 @@ def scorecard_of(encoding: Encoding, given: GivenPoints, concept: NDArray[np.int
         intercept=given.intercept,
         contributions=(size > 0) * 1.0,
         concept_points=points,
-        concept_intercepts=np.zeros(N_CONCEPTS),
+        concept_intercepts=significant(-(points @ mean), INNER_DIGITS) + 0.0,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,8 +16,9 @@ from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding
 from commod._record import Request
 from commod.exceptions import TargetWarning
-from commod.scorecard import new_decisions
+from commod.scorecard import DISTANCE_COLUMN, new_decisions
 from commod.updates import _status as status
+from commod.updates._all_people import PeopleInMemory
 from commod.updates._candidates import candidates_of
 from commod.updates._compared import all_kept
 from commod.updates._controlled_parameters import (
@@ -32,9 +34,10 @@ from commod.updates._expectation_text import smallest_cell_text, store_expectati
 from commod.updates._fit_frame import FitsFrames
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
 from commod.updates._found_update import FittedUpdate, fit_update
-from commod.updates._held_out import PromiseTest, is_degenerate, take_fit_rows
+from commod.updates._held_out import PromiseTest, is_degenerate
 from commod.updates._interface import AllowedChanges, Grid, RawRows, Sweep, read_grid, read_numbers
 from commod.updates._left_out import covered_text
+from commod.updates._point_rows import may_come_whole, ordered_by_hash, point_problem
 from commod.updates._problem import FitProblem
 from commod.updates._promise import fit_promise
 from commod.updates._stated import set_target
@@ -307,11 +310,7 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         """
         with self._as_it_was_on_error():
             groups = given_groups(self, X, sensitive_features, sensitive_probabilities)
-            problem = self._prepare(X, y, groups, sample_weight)
-            if self.confidence is not None:
-                fit_promise(self, problem)
-            else:
-                self._fit_problem(problem)
+            self._fit_prepared(self._prepare(X, y, groups, sample_weight))
         if not self.reached_ or self.promised_ is False:
             warnings.warn(self.status_, TargetWarning, stacklevel=2)
         return self
@@ -323,8 +322,12 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         sensitive_features: Any,
         sample_weight: Any,
         encoding: Encoding | None = None,
+        hashes: NDArray[np.uint64] | None = None,
     ) -> FitProblem:
-        """Check all input and return the problem of the fit; `encoding` None: learn the terms."""
+        """Check all input and return the problem of the fit; `encoding` None: learn the terms.
+
+        Rows are in the order of their hashes: those of a key, or of their content if None.
+        """
         self._record_params()
         self._check_parameters()
         self.direction_ = str(self.direction)
@@ -333,9 +336,22 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         check_labels_given(self, rows.label is not None)
         self._check_locked(rows.columns)
         warn_about_group_columns(rows, self.locked_features)
+        rows = replace(rows, hashes=hashes)
         if not rows.weight.all():  # a row without weight counts as absent
-            rows = take_fit_rows(rows, np.flatnonzero(rows.weight))
-        return self._problem(rows, encoding)
+            rows = rows.take(np.flatnonzero(rows.weight))
+        if not may_come_whole(len(rows)):
+            self._scores_digest = None  # an engine does not bring all scores here
+        return self._problem(ordered_by_hash(rows), encoding)
+
+    def _fit_prepared(self, problem: FitProblem) -> None:
+        """Find the update of a problem, or the one whose promise holds, and store it.
+
+        A promise rests on the rows that points come from: half of them fit, and half of them test.
+        """
+        if self.confidence is not None:
+            fit_promise(self, point_problem(problem))
+        else:
+            self._fit_problem(problem)
 
     # -- parameters ---------------------------------------------------------------------
 
@@ -383,7 +399,13 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
 
     def _fit_problem(self, problem: FitProblem) -> None:
         """Find the update of a problem, and store it with its figures."""
-        fitted = fit_update(self, problem)
+        part = point_problem(problem)
+        self._store_fit(
+            fit_update(self, part, None if part is problem else PeopleInMemory(problem))
+        )
+
+    def _store_fit(self, fitted: FittedUpdate) -> None:
+        """Store an update that makes no promise, with its figures on all people."""
         self.promised_ = None
         self._store_update(fitted)
         self._store_figures(fitted.problem, fitted)
@@ -394,10 +416,9 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         self.direction_ = problem.direction
         store_found(self, problem, found)
         self._describe_update(problem)
-        change_rate = found.stop.n_changed / problem.rows.n_people
         self.history_ = {
             "step": ["fewest changes", "nearness"],
-            "change_rate": [found.fewest / problem.rows.n_people, change_rate],
+            "change_rate": [n / fitted.n_people for n in (found.fewest, found.stop.n_changed)],
             "n_terms": [self.scorecard_.n_terms_used] * 2,
         }
 
@@ -424,13 +445,18 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
     ) -> None:
         """Measure the stored update on the rows of a problem and write `status_`.
 
-        `test` is the test of a promise on these rows; None without `confidence`.
+        `test` is the test of a promise on these rows; None without `confidence`. Where the cut was
+        counted on more people, figures are those of all of them. Only how changed people score is
+        measured on the rows that points come from.
         """
         tell("measuring the update")
         store_expectation(self, fitted.expectation)
         self._store_calibration(fitted.problem.rows, self._ratio_on(fitted.problem))
-        decisions = self._decisions_on(problem)
-        self._store_outcome(problem.rows, decisions)
+        decisions, whom = self._decisions_on(problem), None
+        if fitted.counted is not None:
+            whom = problem.rows, decisions
+            problem, decisions = fitted.counted.measured(fitted.changed)
+        self._store_outcome(problem.rows, decisions, whom)
         self.target_ = self._target
         is_met = self._constraint.is_met(self.fairness_, self._target)
         is_met = is_met and problem.keeps_standing(decisions)
@@ -455,6 +481,13 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         self.status_ = " ".join(status.sentences(self, problem, fitted, test))
 
     # -- applying ---------------------------------------------------------------------
+
+    def _reads_distance(self) -> bool:
+        """Return whether the terms have the distance, which is no column of X: those of 0.2 may."""
+        if "reads_score_" not in vars(self):
+            return False
+        names = {column.name for column in self.scorecard_.encoding.columns}
+        return DISTANCE_COLUMN in names.difference(self._columns_seen)
 
     def _effective(self, base: BaseScores, total: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.where(self.allowed_changes().is_open(base), super()._effective(base, total), 1.0)

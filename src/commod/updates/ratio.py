@@ -164,7 +164,10 @@ class RatioUpdate(CalibratedScores, BaseUpdate):
         return total if rule is None else rule.ratio(total, base.scores, base.threshold)
 
     def raw_ratio(self, X: Any) -> NDArray[np.float64]:
-        """Return the learned r(x), shape (n,), even where the update must not change a row."""
+        """Return the sum of the points, shape (n,), even where the update must not change a row.
+
+        It is the learned r(x); for a scorecard with a `rule` it is the evidence v(x).
+        """
         return self._base_and_raw_ratio(X)[1]
 
     def ratio(self, X: Any) -> NDArray[np.float64]:
@@ -174,7 +177,7 @@ class RatioUpdate(CalibratedScores, BaseUpdate):
     def concepts(self, X: Any) -> NDArray[np.float64]:
         """Return the value of each concept on each row, shape (n, k), centred on the fit rows.
 
-        ``ratio(X) = intercept_ + concepts(X) @ concept_contributions_``, up to rounding.
+        ``raw_ratio(X) = intercept_ + concepts(X) @ concept_contributions_``, up to rounding.
         """
         check_is_fitted(self)
         assert self.scorecard_ is not None

@@ -176,6 +176,8 @@
   const showCard = (card) => {
     if (soon) return; // a slider is moving
     get("intercept").textContent = card.intercept;
+    get("card-rule").textContent = card.rule;
+    get("points-sign").textContent = card.sign;
     const focus = document.activeElement;
     const key = focus && focus.dataset.term !== undefined ? [focus.dataset.term, focus.dataset.part] : null;
     get("terms").tBodies[0].replaceChildren(...card.terms.map((one) => termRow(one, card.whole)));

@@ -24,6 +24,7 @@ from commod._record import (
     Request,
     Segments,
     StabilitySummary,
+    is_evidence,
 )
 from commod._reporting.audit.areas import group_area_differences, group_areas
 from commod._reporting.audit.assembly import make_audit
@@ -453,8 +454,10 @@ def _add_row_figures(
     ratio = None if explanation is None else explanation.raw_ratio
     compared = known.groups.codes, evidence.is_compared, level
     push = None
+    card = _read_card(explanation, shown_people)
     if ratio is not None:
-        push = -np.asarray(ratio)[shown_people.is_shown][shown_people.is_known]
+        sign = 1.0 if is_evidence(card) else -1.0
+        push = sign * np.asarray(ratio)[shown_people.is_shown][shown_people.is_known]
     base, changed = known.scores_before, known.before != known.after
 
     def predict_groups(values: NDArray[np.float64] | None) -> list[Estimate] | None:
@@ -472,7 +475,7 @@ def _add_row_figures(
         area_differences=exceed_base(changed * 1.0 if push is None else push),
         small_cell_areas=cells.group_areas(people.groups.codes, evidence.is_compared, level),
         n_in_small_cells=int(cells.is_inside.sum()),
-        card=_read_card(explanation, shown_people),
+        card=card,
         outscoring=outscoring_of(known, evidence.is_compared, level),
         ranked=rank_groups(known, evidence.is_compared, level),
         slices=columns.slices,

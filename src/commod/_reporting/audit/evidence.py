@@ -33,10 +33,11 @@ class Evidence:
     from them and are computed on first use. Fields with a default need scores or single rows; the
     default says that they are not known.
 
-    `ratio_areas` and `score_areas` say how well −r and the base score predict each compared group.
-    `area_differences` say how much better than the base score −r does, or the change itself where
-    r is not known. `strongest_column` is the column that the update reads and that alone predicts
-    the group best, with its area. `small_cell_areas` say how well the points of small categories
+    `ratio_areas` and `score_areas` say how well −r and the base score predict each compared group;
+    it is the evidence instead of −r where the card has a rule. `area_differences` say how much
+    better than the base score −r does, or the change itself where r is not known.
+    `strongest_column` is the column that the update reads and that alone predicts the group best,
+    with its area. `small_cell_areas` say how well the points of small categories
     predict each compared group, among the `n_in_small_cells` people who have such points.
     `n_hidden` (n_groups,) are people of hidden groups; `counts` leave them out (see
     `_data/disclosure.py`). `n_undecided` rows have no decision and are left out. `has_rows` is
@@ -218,7 +219,7 @@ class Evidence:
     def proxies(self) -> tuple[_record.Proxy, ...]:
         """Return how well the update predicts each compared group.
 
-        The prediction is −r, or the change itself where r is not known.
+        The prediction is −r, the evidence, or the change itself where neither is known.
         """
         names, by_ratio = self.compared_names, self.ratio_areas is not None
         updates = self.ratio_areas or change_areas(self.counts, self.is_compared, self.level)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from commod._record import Estimate, Proxy, State
+from commod._record import Estimate, Proxy, State, is_evidence
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.sentences import MAX_LISTED, interval
 from commod._text import distinct, distinct_pair, list_names, shorten
@@ -65,7 +65,7 @@ def prediction_of(proxy: Proxy) -> GroupPrediction | None:
 
 
 def predicts_no_group(e: Evidence) -> tuple[State, str]:
-    """Return whether −r, or the change itself, predicts a group better than is allowed."""
+    """Return whether −r, the evidence or the change predicts a group better than is allowed."""
     if e.reads_group:
         return "failed", "The update reads the group, or a column that determines it, to decide."
     candidates = map(prediction_of, e.proxies)
@@ -73,7 +73,7 @@ def predicts_no_group(e: Evidence) -> tuple[State, str]:
     if not predictions:
         return "not enough evidence", "No two groups are large enough to be compared."
     by_ratio = e.proxies[0].by_ratio
-    predictor = "−r" if by_ratio else "The change"
+    predictor = "The evidence" if is_evidence(e.card) else "−r" if by_ratio else "The change"
     scale = _scale(e, any(p.base is not None for p in predictions))
     failed = [str(p) for p in predictions if p.is_clear]
     if failed:
@@ -88,7 +88,7 @@ def predicts_no_group(e: Evidence) -> tuple[State, str]:
         # few changes predict nobody's group, even where all of them are in one group
         text = f"r is not known. The change alone predicts no group better than {best}. {scale}"
         return "not enough evidence", text
-    return "passed", f"−r predicts no group better than {best}. {scale}"
+    return "passed", f"{predictor} predicts no group better than {best}. {scale}"
 
 
 def _scale(e: Evidence, has_base: bool) -> str:

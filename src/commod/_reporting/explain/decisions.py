@@ -159,12 +159,16 @@ def _calibrated(update: Any, edited: Floats) -> Floats | None:
 def _evaluate(update: Any, rows: ReadRows, level: float) -> tuple[RowEvaluation, Card | None]:
     """Return what the update does to the rows, and its card where it has a scorecard."""
     scorecard = getattr(update, "scorecard_", None)
-    maker = None if scorecard is None else CardMaker(scorecard)
+    maker = None
+    if scorecard is not None:
+        maker = CardMaker(scorecard, update.allowed_changes().max_margin)
     evaluations = []
     for part in rows.parts(CHUNK):
         evaluation = update.evaluate_rows(part)
         if maker is not None and part.terms is not None:
-            maker.add(part.terms, evaluation.after != part.base.decisions)
+            before = part.base.decisions
+            favorable = before == (update.pos_label_ == update.favorable_label_)
+            maker.add(part.terms, evaluation.after != before, favorable)
         evaluations.append(evaluation)
     card = None if maker is None else maker.card(level)
     return RowEvaluation.join(evaluations), card

@@ -20,9 +20,12 @@ def expected_of(update: Any) -> ExpectedOnNewPeople | None:
     fairness = plain(getattr(update, "expected_fairness_", None))
     if fairness is None:
         return None
+    # Updates that an earlier version stored have no interval.
+    low, high = map(plain, getattr(update, "expected_interval_", (None, None)))
     return ExpectedOnNewPeople(
         fairness=fairness,
         change_rate=float(update.expected_change_rate_),
         accuracy=plain(update.expected_accuracy_),
-        spread=plain(update.expected_spread_["fairness"]),
+        low=low,
+        high=high,
     )

@@ -32,13 +32,24 @@ from commod._reporting.explain.decisions import (
 from commod._reporting.explain.edited import edited_rows
 from commod._reporting.explain.expected import expected_of
 from commod._reporting.explain.person import Person, PersonDecision, explain_person
-from commod._reporting.explain.reasons import strongest_reasons
+from commod._reporting.explain.reasons import (
+    RatioParts,
+    distance_column,
+    reads_distance,
+    strongest_reasons,
+)
 from commod._reporting.explain.segments import find_segments
 from commod._reporting.explain.source import FrameColumns
-from commod._reporting.explain.summary import card_lines, card_tables, segment_lines, segment_tables
-from commod._text import n_of, shown, snippet, visible
+from commod._reporting.explain.summary import (
+    card_lines,
+    card_tables,
+    rule_lines,
+    segment_lines,
+    segment_tables,
+)
+from commod._text import capitalised, n_of, shown, snippet, visible
 from commod.exceptions import InputError
-from commod.scorecard import DISTANCE_COLUMN, Scorecard, is_within
+from commod.scorecard import Scorecard, is_within
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,12 +170,11 @@ def explain(
 
 def _added_columns(update: Any, decisions: ExplainedDecisions) -> list[Column]:
     """Return the distance from the threshold where r reads it; segments may then use it, too."""
-    if update is None or decisions.scores_before is None or decisions.card is None:
+    if decisions.scores_before is None or decisions.card is None:
         return []
-    if DISTANCE_COLUMN not in {line.column for line in decisions.card.lines}:
+    if not reads_distance(update.scorecard_):
         return []
-    columns = update.score_columns(decisions.scores_before)
-    return [column for column in columns if column.name == DISTANCE_COLUMN]
+    return [distance_column(decisions.scores_before, update.fitted_param("threshold"))]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -195,8 +205,8 @@ class Explanation(ExplainedDecisions):
     scores_calibrated : ndarray of shape (n,), or None
         The edited scores as calibrated probabilities; None where the update has none.
     ratio, raw_ratio : ndarray of shape (n,), or None
-        The r that acts on each person, and the r of the scorecard. They differ where the update
-        must not change a decision in this direction: there the first is 1.
+        The r that acts on each person, and the sum of the points. The sum is r before it is held at
+        1 where a decision must not change. Where the scorecard has a rule, the sum is evidence.
     card : Card or None
         The total scorecard and its concepts; None without a scorecard.
     segments : Segments
@@ -282,10 +292,10 @@ class Explanation(ExplainedDecisions):
             return None
         rows = self._positions(rows)
         scorecard = self._scorecard()
-        maker = CardMaker(scorecard)
+        maker = CardMaker(scorecard, self._update.allowed_changes().max_margin)
         for part in row_chunks(len(rows)):
             terms = scorecard.encoding.encode(self._columns(rows[part]))
-            maker.add(terms, self.changed[rows[part]])
+            maker.add(terms, self.changed[rows[part]], self._favorable[rows[part]])
         return maker.card(self.level)
 
     def concept_of(self, rows: Any) -> Index:
@@ -302,7 +312,9 @@ class Explanation(ExplainedDecisions):
         used = np.array([concept.number for concept in self.card.concepts])
         for part in row_chunks(len(rows)):
             terms = scorecard.encoding.encode(self._columns(rows[part]))
-            pushes = np.column_stack([push_of(scorecard, j, terms) for j in used.tolist()])
+            favorable = self._favorable[rows[part]]
+            each = [push_of(scorecard, j, terms, favorable) for j in used.tolist()]
+            pushes = np.column_stack(each)
             pushed = self.changed[rows[part]] & (pushes.max(axis=1) > 0)
             concepts[part] = np.where(pushed, used[pushes.argmax(axis=1)], -1)
         return concepts
@@ -310,19 +322,19 @@ class Explanation(ExplainedDecisions):
     def reasons(self, rows: Any, most: int = 3, skip: Collection[str] = ()) -> list[str]:
         """Return the strongest `most` reasons of each given row, as short texts.
 
-        For people whose decision changes, the reasons are columns whose points are below 0, which
-        push towards a change. For the others they are columns with points above 0. Points are
-        counted from their mean over the fit rows, as in `person`. Columns in `skip` are left out.
+        For people whose decision changes, the reasons are columns that lower r, which pushes
+        towards a change. For the others they are columns that raise r. What a column adds to r is
+        counted from its mean over the fit rows, as in `person`. Columns in `skip` are left out.
         Texts are empty without a scorecard.
         """
         rows = self._positions(rows)
         if self.card is None:
             return [""] * len(rows)
-        scorecard = self._scorecard()
         texts: list[str] = []
         for part in row_chunks(len(rows)):
             sign = np.where(self.changed[rows[part]], -1.0, 1.0)
-            texts += strongest_reasons(scorecard, self._columns(rows[part]), sign, most, skip)
+            parts, columns = self._ratio_parts(rows[part]), self._columns(rows[part])
+            texts += strongest_reasons(parts, columns, sign, most, skip)
         return texts
 
     def person(self, row: int | None = None, *, id: Any = None) -> Person:
@@ -348,7 +360,7 @@ class Explanation(ExplainedDecisions):
         >>> why.person(4) == why.person(id="P4")
         True
         """
-        scorecard = self._scorecard()
+        self._scorecard()  # refuses where there is none
         (row,) = self._positions([self._row_of(row, id)]).tolist()
         assert self.ratio is not None and self.raw_ratio is not None
         assert self.scores_before is not None and self.scores_after is not None
@@ -369,7 +381,7 @@ class Explanation(ExplainedDecisions):
         is_given = isinstance(self._update.estimator_, ScoreColumn)
         return explain_person(
             decision,
-            scorecard,
+            self._ratio_parts(np.array([row])),
             columns,
             self._range_of,
             fixed=[c.name for c in self._update.score_columns(self.scores_before[:0])],
@@ -404,6 +416,8 @@ class Explanation(ExplainedDecisions):
         sentences = [self._changes_text()]
         if not self.segments.segments:
             sentences += segment_lines(self.segments)
+        if self.card is not None and self.card.rule is not None:
+            sentences += map(capitalised, rule_lines(self.card))
         title = f"Explanation of {self.method}" if self.method else "Explanation"
         return snippet(title, sentences, tables)
 
@@ -478,10 +492,10 @@ class Explanation(ExplainedDecisions):
         except Exception:  # a base model may raise any error
             return None
         evaluation = update.evaluate_rows(rows)
-        raw, decided = evaluation.raw_ratio, evaluation.after
+        ratio, decided = evaluation.ratio, evaluation.after
         if decided[0] != self.after[row]:  # X has changed since it was explained
             return None
-        return list(zip(raw[1:].tolist(), (decided[1:] != decided[0]).tolist(), strict=True))
+        return list(zip(ratio[1:].tolist(), (decided[1:] != decided[0]).tolist(), strict=True))
 
     def _scorecard(self) -> Scorecard:
         if self.card is None:
@@ -492,12 +506,25 @@ class Explanation(ExplainedDecisions):
             )
         return self._update.scorecard_
 
+    def _ratio_parts(self, rows: Index) -> RatioParts:
+        assert self.scores_before is not None
+        threshold = float(self._update.fitted_param("threshold"))
+        return RatioParts(self._scorecard(), self.scores_before[rows], threshold)
+
+    @property
+    def _favorable(self) -> Mask:
+        """Return whose base decision is the favourable one, shape (n,)."""
+        return self.before == (self.pos_label == self.favorable_label)
+
     def _why_closed(self, row: int) -> str | None:
         """Return why a decision could not change; None where it could."""
         assert self.scores_before is not None
-        allowed = self._update.allowed_changes()
-        if not (allowed.may_lower if self.before[row] else allowed.may_raise):
-            is_favorable = self.y_before[row] == self.favorable_label
+        allowed, rule = self._update.allowed_changes(), self._scorecard().rule
+        is_favorable = self._favorable[row]
+        may_change = allowed.may_lower if self.before[row] else allowed.may_raise
+        if rule is not None:
+            may_change &= rule.may_lose if is_favorable else rule.may_gain
+        if not may_change:
             label, only = ("favourable", "gains") if is_favorable else ("unfavourable", "losses")
             return f"this update makes {only} only, and the decision is already the {label} one"
         score, threshold = self.scores_before[row : row + 1], self._update.fitted_param("threshold")

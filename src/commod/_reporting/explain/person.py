@@ -22,13 +22,11 @@ from commod._reporting.explain.phrases import (
 )
 from commod._reporting.explain.reasons import (
     MIN_PUSH,
-    contributions_by_column,
-    mean_ratio,
+    RatioParts,
     points_by_column,
     values_of,
 )
-from commod._text import points
-from commod.scorecard import Scorecard
+from commod._text import distinct_pair, points
 
 MAX_REASONS = 3  # in the sentence
 MAX_TRIED = 10  # values of one column that the base model is asked about
@@ -45,7 +43,8 @@ BaseModelTrial = Callable[[Sequence[tuple[str, Value]]], Sequence[tuple[float, b
 class Contribution:
     """What one column adds to r for one person, less what it adds on average over the fit rows.
 
-    Points below 0 push towards a change.
+    Points below 0 push towards a change. They are in the unit of r, also where the points of the
+    scorecard are evidence.
     """
 
     column: str
@@ -77,8 +76,9 @@ class Alternative:
 class PersonDecision:
     """The decision about one person: labels, direction, scores, and the r that acts.
 
-    `id` is the label of the row in the index of X; None where the index counts from 0. `closed`
-    says why the decision could not change; None where it could.
+    `id` is the label of the row in the index of X; None where the index counts from 0. `raw_ratio`
+    is the sum of the points: r before it is held at 1, or the evidence. `closed` says why the
+    decision could not change; None where it could.
     """
 
     row: int
@@ -100,10 +100,14 @@ class Person(PersonDecision):
     Attributes
     ----------
     start : float
-        The mean of r over the fit rows.
+        r with the mean points of the fit rows. Where the points are evidence: of a person with the
+        same base decision, at the mean distance from the threshold.
     contributions : tuple of Contribution
-        raw_ratio = start + the sum of their points. The strongest push towards the actual decision
-        comes first.
+        r = start + the sum of their points; also for a person whose r is held at 1, who would have
+        this r otherwise. The strongest push towards the actual decision comes first.
+    cut : float or None
+        Where the points are evidence, the sum of points beyond which this decision changes: above
+        it if it is positive (a gain), below it if it is negative (a loss). None without evidence.
     kept_by : tuple of Alternative
         For a changed decision, the smallest change of each single column that would have kept it.
         For a decision that stayed, the smallest that would have changed it. Empty if there is none.
@@ -118,6 +122,7 @@ class Person(PersonDecision):
 
     start: float
     contributions: tuple[Contribution, ...]
+    cut: float | None
     kept_by: tuple[Alternative, ...]
     score: ScoreUse
     sentence: str
@@ -128,7 +133,7 @@ class Person(PersonDecision):
 
 def explain_person(
     decision: PersonDecision,
-    scorecard: Scorecard,
+    parts: RatioParts,
     columns: Sequence[Column],
     range_of: Callable[[str], tuple[float, float]],
     fixed: Sequence[str] = (),
@@ -139,7 +144,8 @@ def explain_person(
     Parameters
     ----------
     decision : PersonDecision
-    scorecard : Scorecard
+    parts : RatioParts
+        The r of this one person.
     columns : sequence of Column
         The columns that the scorecard reads, with one row.
     range_of : function
@@ -152,12 +158,12 @@ def explain_person(
     is_change = decision.direction is not None
     contributions = [
         Contribution(column.name, values_of(column)[0], float(added[0]))
-        for column, added in contributions_by_column(scorecard, columns)
+        for column, added in parts.contributions(columns)
     ]
     contributions.sort(key=lambda c: c.points if is_change else -c.points)
     proposed: list[Alternative] = []
     if decision.closed is None:
-        search = _AlternativeSearch(scorecard, columns, is_change)
+        search = _AlternativeSearch(parts, columns, is_change)
         proposed = [a for a in search.alternatives(range_of) if a.column not in fixed]
     confirmed = None if trial is None else _confirmed(proposed, trial)
     score: ScoreUse
@@ -165,13 +171,15 @@ def explain_person(
     valid = proposed if confirmed is None else confirmed
     alternatives = list({a.column: a for a in reversed(valid)}.values())[::-1]  # first per column
     alternatives.sort(key=lambda a: not a.is_seen)
+    cut = None if parts.cuts is None else float(parts.cuts[0])
     return Person(
         **vars(decision),
-        start=mean_ratio(scorecard),
+        start=float(parts.start[0]),
         contributions=tuple(contributions),
+        cut=cut,
         kept_by=tuple(alternatives),
         score=score,
-        sentence=_sentence(decision, contributions, alternatives, score),
+        sentence=_sentence(decision, cut, contributions, alternatives, score),
     )
 
 
@@ -202,13 +210,14 @@ def _equals(column: str, value: Value) -> str:
 class _AlternativeSearch:
     """The search for single values that would lead to the other decision about one person."""
 
-    scorecard: Scorecard
+    parts: RatioParts
     columns: Sequence[Column]
     is_change: bool
 
     def alternatives(self, range_of: Callable[[str], tuple[float, float]]) -> Iterator[Alternative]:
         """Yield at most MAX_TRIED alternatives of each column, the smallest change first."""
-        for spec, term_points in points_by_column(self.scorecard.encoding, self.scorecard.points):
+        card = self.parts.scorecard
+        for spec, term_points in points_by_column(card.encoding, card.points):
             if not term_points.any():
                 continue
             rated = (
@@ -223,13 +232,13 @@ class _AlternativeSearch:
                 yield Alternative(spec.name, value, ratio, is_seen, text)
 
     def ratio(self, spec: ColumnTerms, value: Value) -> float:
-        """Return r with another value of one column, exactly as the scorecard computes it."""
+        """Return r with another value of one column, exactly as the update computes it."""
         if spec.kind == "numeric":
             other = Column(spec.name, "numeric", np.array([value], dtype=np.float64))
         else:
             other = Column(spec.name, "category", np.array([0]), (value,))
         changed = [other if c.name == spec.name else c for c in self.columns]
-        return float(self.scorecard.ratio(changed)[0])
+        return float(self.parts.ratio(changed)[0])
 
     def _differs(self, ratio: float) -> bool:
         """Return whether r is on the other side of 0 than the person's own."""
@@ -244,12 +253,12 @@ class _AlternativeSearch:
             return _other_categories(spec, term_points, value)
         if isinstance(spec, BinTerms):
             return _other_bins(spec, value)
-        return self._other_numbers(spec, float(term_points[0]), value)
+        return self._other_numbers(spec, float(term_points[0] * self.parts.per_point[0]), value)
 
     def _other_numbers(
         self, spec: NumericTerms, slope: float, value: Value | None
     ) -> Iterator[tuple[Value, str]]:
-        """Yield the nearest round number with which r is on the other side of 0."""
+        """Yield the nearest round number with which r, of this slope, is on the other side of 0."""
         if not slope:
             return
         current = spec.fill if value is None else float(value)
@@ -325,6 +334,7 @@ def _just_below(high: float, low: float, is_whole: bool) -> float:
 
 def _sentence(
     decision: PersonDecision,
+    cut: float | None,
     contributions: Sequence[Contribution],
     alternatives: Sequence[Alternative],
     score: ScoreUse,
@@ -335,16 +345,18 @@ def _sentence(
         who += f" ({kind}{value_text(decision.id)})"
     if decision.closed is not None:
         return f"{who} keeps {before}: {decision.closed}."
-    ratio = points(decision.ratio).removeprefix("+")
+    ratio = f"{_sum_text(decision, cut)}r = {points(decision.ratio).removeprefix('+')}"
     if decision.direction is None:
-        head = f"{who} keeps {before}: r = {ratio} is not below 0."
+        head = f"{who} keeps {before}: {ratio} is not below 0."
         reasons_head, sign = "What keeps it most", 1.0
     else:
         head = (
             f"{who} changes from {before} to {value_text(decision.after)}, a "
-            f"{decision.direction} of the favourable outcome: r = {ratio} is below 0."
+            f"{decision.direction} of the favourable outcome: {ratio} is below 0."
         )
         reasons_head, sign = "What moved it most", -1.0
+    if cut is not None:  # points of the scorecard have another unit
+        reasons_head += ", in parts of r"
     smallest = MIN_PUSH * max((c.points * sign for c in contributions), default=0.0)
     pushing = [c for c in contributions if c.points * sign > max(smallest, 0)][:MAX_REASONS]
     reasons = ", ".join(contribution_text(c.column, c.value, c.points) for c in pushing)
@@ -354,6 +366,15 @@ def _sentence(
         _alternatives_sentence(decision.direction is not None, alternatives, score),
     ]
     return " ".join(filter(None, parts))
+
+
+def _sum_text(decision: PersonDecision, cut: float | None) -> str:
+    """Return the sum of the points and the sum that a change needs; "" without evidence."""
+    if cut is None:
+        return ""
+    needs = "a gain needs more than" if cut > 0 else "a loss needs less than"
+    own, needed = distinct_pair(decision.raw_ratio, cut, digits=3)
+    return f"its points add up to {own}, and {needs} {needed}. So ".replace("-", "−")
 
 
 def _alternatives_sentence(

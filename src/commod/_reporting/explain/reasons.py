@@ -1,8 +1,9 @@
 """Compute what each raw column adds to r, row by row, and write the strongest as reasons.
 
 A column counts by the distance of its points from their mean over the fit rows, so that a value
-that most people have is no reason. That is, r = start + Σ contributions, where `start` is the mean
-of r over the fit rows.
+that most people have is no reason. That is, r = start + Σ contributions, where `start` is r with
+the mean points of the fit rows. Where the sum of the points is evidence, a point pushes people with
+the unfavourable base decision and people with the favourable one in opposite directions.
 
 The means come from the scorecard alone, and do not depend on which rows are explained together. A
 scorecard knows the mean of every number, and the mean of every concept. Where several columns of
@@ -12,7 +13,8 @@ categories or bins share a concept, only the mean of their sum is known; `_distr
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -21,8 +23,9 @@ from numpy.typing import NDArray
 from commod._data.columns import Column
 from commod._data.encoding import CategoryTerms, ColumnTerms, Encoding, NumericTerms
 from commod._record.explanation import Value
+from commod._reporting.explain.cards import ratio_per_point
 from commod._reporting.explain.phrases import contribution_text
-from commod.scorecard import Scorecard
+from commod.scorecard import DISTANCE_COLUMN, Scorecard, distances
 
 Floats = NDArray[np.float64]
 
@@ -30,9 +33,77 @@ MIN_PUSH = 0.01  # of the strongest push: a weaker one explains nothing
 MISSING_SHARE = 0.1  # an upper estimate of the share of missing values
 
 
-def mean_ratio(scorecard: Scorecard) -> float:
-    """Return the mean of r over the fit rows."""
-    return float(scorecard.intercept) + float(column_means(scorecard).sum())
+@dataclass(frozen=True, eq=False)
+class RatioParts:
+    """The r of n people as a start and what each column adds; r as it is where it may act.
+
+    `scores` (n,) are base scores in the unit that is deployed. They matter where the sum of the
+    points is evidence: their side of the threshold decides the sign of each contribution, and their
+    distance from the threshold adds nearness · (distance / mean distance − 1).
+    """
+
+    scorecard: Scorecard
+    scores: Floats
+    threshold: float
+
+    @cached_property
+    def per_point(self) -> Floats:
+        """Return what one point of the scorecard adds to r, shape (n,)."""
+        rule = self.scorecard.rule
+        if rule is None:
+            return np.ones(len(self.scores))
+        return ratio_per_point(rule, rule.is_favorable(self.scores, self.threshold))
+
+    @property
+    def start(self) -> Floats:
+        """Return r with mean points, and at the mean distance from the threshold, shape (n,)."""
+        mean = float(self.scorecard.intercept) + float(column_means(self.scorecard).sum())
+        return (self.scorecard.rule is not None) + self.per_point * mean
+
+    @property
+    def cuts(self) -> Floats | None:
+        """Return the sum of points beyond which each decision changes, (n,); None without a rule.
+
+        It is above 0 for people who may gain, and below 0 for people who may lose.
+        """
+        rule = self.scorecard.rule
+        if rule is None:
+            return None
+        return -rule.costs(distances(self.scores, self.threshold)) / self.per_point
+
+    def ratio(self, columns: Sequence[Column]) -> Floats:
+        """Return r of each row, shape (n,), exactly as the update computes it where it may act."""
+        total, rule = self.scorecard.ratio(columns), self.scorecard.rule
+        return total if rule is None else rule.ratio(total, self.scores, self.threshold)
+
+    def contributions(self, columns: Sequence[Column]) -> Iterator[tuple[Column, Floats]]:
+        """Yield each column that matters with what it adds to r on each row, shape (n,).
+
+        A contribution is 0 on average over the fit rows.
+        """
+        card, rule = self.scorecard, self.scorecard.rule
+        column_of = {column.name: column for column in columns}
+        means = column_means(card).tolist()
+        entries = points_by_column(card.encoding, card.points)
+        for (spec, points), mean in zip(entries, means, strict=True):
+            if points.any():
+                column = column_of[spec.name]
+                total = Encoding((spec,)).encode([column]).total(points, -mean)
+                yield column, self.per_point * total + 0.0
+        if rule is not None and rule.nearness:
+            distance = distance_column(self.scores, self.threshold)
+            yield distance, rule.costs(distance.values) - 1.0
+
+
+def reads_distance(scorecard: Scorecard) -> bool:
+    """Return whether r depends on the distance of the score from the threshold."""
+    has_cost = scorecard.rule is not None and scorecard.rule.nearness > 0
+    return has_cost or DISTANCE_COLUMN in scorecard.columns_used
+
+
+def distance_column(scores: Floats, threshold: float) -> Column:
+    """Return the distance of each score from the threshold as a column."""
+    return Column(DISTANCE_COLUMN, "numeric", distances(scores, threshold))
 
 
 def column_means(scorecard: Scorecard) -> Floats:
@@ -79,7 +150,7 @@ class _MeanPoints(NamedTuple):
     def of(cls, spec: ColumnTerms, points: Floats) -> _MeanPoints:
         """Return what the points of a column say about their mean."""
         if isinstance(spec, NumericTerms):
-            mean, missing = float(points[0]) * spec.fill, float(points[1:].sum())
+            mean, missing = float(points[0]) * (spec.fill - spec.centre), float(points[1:].sum())
             return cls(mean, MISSING_SHARE * missing**2, *sorted([mean, mean + missing]))
         if isinstance(spec, CategoryTerms):
             is_value = np.array([category is not None for category in spec.categories])
@@ -111,24 +182,8 @@ def _distribute(columns: Sequence[_MeanPoints], total: float) -> Floats:
     return means(float(np.interp(total, sums, steps)))
 
 
-def contributions_by_column(
-    scorecard: Scorecard, columns: Sequence[Column]
-) -> Iterator[tuple[Column, Floats]]:
-    """Yield each column that has points with its contribution to r on each row, shape (n,).
-
-    A contribution is 0 on average over the fit rows.
-    """
-    column_of = {column.name: column for column in columns}
-    means = column_means(scorecard).tolist()
-    entries = points_by_column(scorecard.encoding, scorecard.points)
-    for (spec, points), mean in zip(entries, means, strict=True):
-        if points.any():
-            column = column_of[spec.name]
-            yield column, Encoding((spec,)).encode([column]).total(points, -mean) + 0.0
-
-
 def strongest_reasons(
-    scorecard: Scorecard,
+    parts: RatioParts,
     columns: Sequence[Column],
     sign: Floats,
     n_reasons: int,
@@ -139,9 +194,7 @@ def strongest_reasons(
     `sign` (n,) is −1 where negative contributions are reasons, and 1 where positive ones are.
     """
     contributions = [
-        (column, added)
-        for column, added in contributions_by_column(scorecard, columns)
-        if column.name not in skip
+        (column, added) for column, added in parts.contributions(columns) if column.name not in skip
     ]
     if not contributions:
         return [""] * len(sign)

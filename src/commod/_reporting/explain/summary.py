@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from commod._record import Card, CardLine, Concept, Segments
-from commod._text import Table, count, first_rows, n_of, percent, points, shorten
+from commod._text import EVIDENCE, Table, count, first_rows, n_of, percent, points, shorten
 
 LONGEST_NAME = 60  # characters
 LONGEST_RULE = 120
@@ -38,33 +38,44 @@ def card_lines(card: Card | None) -> list[str]:
     """Return the points and the concepts; an empty list without a scorecard."""
     if card is None:
         return []
-    if not card.lines:
-        return [f"Why: r = {card.intercept:.4g} for everybody; a decision changes where r < 0."]
-    lines = [f"Why: r = {card.intercept:+.4g} and points; a decision changes where r < 0:"]
-    lines += _term_lines(card.lines)
+    first, *others = rule_lines(card)
+    lines = [f"Why: {first}", *others, *_term_lines(card.lines)]
     for concept in card.concepts:
-        lines += [_concept_line(concept), *_term_lines(concept.lines)]
+        lines += [f"{_concept_line(card, concept)}:", *_term_lines(concept.lines)]
     return lines
+
+
+def rule_lines(card: Card) -> list[str]:
+    """Return how the points add up, and when a decision changes."""
+    start = points(card.intercept)
+    if card.rule is not None:
+        add = f"start at {start} and add the points" if card.lines else f"the sum is {start}"
+        return [f"{add}.", *card.rule.sentences, EVIDENCE]
+    if card.lines:
+        return [f"r = {card.intercept:+.4g} and points; a decision changes where r < 0:"]
+    return [f"r = {card.intercept:.4g} for everybody; a decision changes where r < 0."]
 
 
 def _term_lines(terms: Sequence[CardLine]) -> list[str]:
     lines = [
-        f"  {points(t.points):>10} {t.unit + ' ' if t.unit else ''}{shorten(t.term, LONGEST_NAME)}"
+        f"  {points(t.points):>10} {t.unit + ' ' if t.unit else ''}{shorten(t.text, LONGEST_NAME)}"
         for t in terms[:MAX_TERMS]
     ]
     n_more = len(terms) - MAX_TERMS
     return [*lines, f"  and {n_of(n_more, 'weaker term')}"] if n_more > 0 else lines
 
 
-def _concept_line(concept: Concept) -> str:
+def _concept_line(card: Card, concept: Concept) -> str:
     active, inactive = (
         "nobody" if estimate.value is None else percent(estimate.value)
         for estimate in (concept.change_if_active, concept.change_if_inactive)
     )
     name = shorten(concept.name, LONGEST_NAME)
+    towards = "towards a change" if card.rule is None else "in the sum"
+    where = "it is active" if card.rule is None else "it pushes towards a change"
     return (
-        f"Concept {concept.number} ({name}), points towards a change; where it is active {active} "
-        f"change, elsewhere {inactive}:"
+        f"Concept {concept.number} ({name}), points {towards}; where {where} {active} change, "
+        f"elsewhere {inactive}"
     )
 
 
@@ -86,15 +97,16 @@ def card_tables(card: Card | None) -> list[Table]:
     """Return the points and each concept as tables of a notebook; empty without a scorecard."""
     if card is None or not card.lines:
         return []
-    start = points(card.intercept)
-    tables = [_term_table(f"Points: r = {start} and points; changed where r < 0", card.lines)]
+    start = f"r = {points(card.intercept)}" if card.rule is None else points(card.intercept)
+    changed = "; changed where r < 0" if card.rule is None else ""
+    caption = f"Points: {start} and points{changed}"
+    tables = [_term_table(caption, card.lines)]
     for concept in card.concepts:
-        caption = f"{_concept_line(concept).removesuffix(':')}"
-        tables.append(_term_table(caption, concept.lines))
+        tables.append(_term_table(_concept_line(card, concept), concept.lines))
     return tables
 
 
 def _term_table(caption: str, terms: Sequence[CardLine]) -> Table:
-    rows = [(t.term, points(t.points), t.unit or "if it applies") for t in terms]
+    rows = [(t.text, points(t.points), t.unit or "if it applies") for t in terms]
     header = ("term", "points", "counted")
     return first_rows(caption, header, rows, most=MAX_SHOWN, all_in="card")

@@ -25,7 +25,15 @@ from commod._reporting.render.cells import (
     text,
     three_digits,
 )
-from commod._text import NOT_KNOWN, count, percent, points, shorten
+from commod._text import (
+    EVIDENCE,
+    NOT_KNOWN,
+    POSITIVE_POINTS,
+    count,
+    percent,
+    points,
+    shorten,
+)
 
 SHOWN_TERMS = 12  # of a scorecard, before the others are folded away
 MOST_TERMS = 400  # of an unfolded scorecard; the audit's JSON has all of them
@@ -73,10 +81,10 @@ def scorecard(
     hidden = len(card.lines) - len(terms)
     more = f"{count(hidden)} weaker terms are not shown here." if hidden else ""
     columns = (
-        ("Term", lambda t: Cell(t.term, t.unit)),
-        ("Points on r", lambda t: figure(t.points, points)),
-        ("Effect", _effect),
-        ("Spread in r", _spread),
+        ("Term", lambda t: Cell(t.text, t.unit)),
+        ("Points on r" if card.rule is None else "Points", lambda t: figure(t.points, points)),
+        ("Effect", lambda t: _effect(card, t)),
+        (f"Spread in {_sum(card)}", _spread),
         ("Concept", _concept_number),
     )
     table = table_of("scorecard", caption, terms, columns[: 5 if with_spread else 3], more=more)
@@ -85,12 +93,39 @@ def scorecard(
     return replace(table, rows=((*start, *empty), *table.rows))
 
 
-def scorecard_caption(audit: Audit) -> str:
+def scorecard_caption(audit: Audit, card: Card) -> str:
     """Return the caption of the audited update's scorecard."""
     return (
-        "Total points on r. Spread is the standard deviation of what a term adds to r, on the "
-        f"{texts.evaluated_rows(audit)}."
+        f"Total points on {_sum(card)}. Spread is the standard deviation of what a term adds to "
+        f"{_sum(card)}, on the {texts.evaluated_rows(audit)}."
     )
+
+
+def total_caption(card: Card, every_term: bool = False) -> str:
+    """Return the caption of a scorecard without spread, or with every term."""
+    return f"Total points on {_sum(card)}{', every term' if every_term else ''}."
+
+
+def rule_sentences(audit: Audit, card: Card) -> list[str]:
+    """Return how the points of the update decide, one sentence for each step."""
+    request = audit.request
+    if card.rule is None:
+        allowed = ""
+        if request.direction != "any":
+            allowed = f" if the allowed direction permits it ({texts.allowed_direction(request)})"
+        return [
+            "Each person's points add up to a number r.",
+            f"Where r is below 0, the decision changes{allowed}.",
+            "Where r is 1, the score stays as it was.",
+            "Points below 0 push towards a change.",
+        ]
+    sentences = [f"Start at {points(card.intercept)} and add the points.", *card.rule.sentences]
+    return [*sentences, f"{texts.sentence_case(POSITIVE_POINTS)}.", EVIDENCE]
+
+
+def _sum(card: Card) -> str:
+    """Return what the points of a card add up to."""
+    return "r" if card.rule is None else "the sum"
 
 
 def edits(audit: Audit) -> ReportTable:
@@ -117,16 +152,19 @@ def _before_after(record: EditRecord, name: str, write: Callable[[float | None],
     return " → ".join(write(getattr(side, name)) for side in (record.before, record.after))
 
 
-def concept_terms(concept: Concept, most: int = SHOWN_TERMS) -> ReportTable:
-    """Return the points of one concept on −r."""
+def concept_terms(card: Card, concept: Concept, most: int = SHOWN_TERMS) -> ReportTable:
+    """Return the points of one concept: on −r, or on the sum where that is evidence."""
     hidden = len(concept.lines) - most
+    heading, meaning = "Points on −r", "positive points push towards a change"
+    if card.rule is not None:
+        heading, meaning = "Points on the sum", POSITIVE_POINTS
     return table_of(
         f"concept-{concept.number}",
-        "Points on −r: positive points push towards a change.",
+        f"{heading}: {meaning}.",
         concept.lines[:most],
         (
-            ("Term", lambda t: Cell(t.term, t.unit)),
-            ("Points on −r", lambda t: figure(t.points, points)),
+            ("Term", lambda t: Cell(t.text, t.unit)),
+            (heading, lambda t: figure(t.points, points)),
         ),
         sortable=False,
         more=f"{count(hidden)} weaker terms are not shown." if hidden > 0 else "",
@@ -139,11 +177,11 @@ def concepts(audit: Audit, card: Card) -> ReportTable:
         "concepts",
         "How often a decision changes where a concept is active, and where it is not. A concept is "
         "active where it pushes towards a change more than on average over the fit rows. Its "
-        f"points include its factor in r. {texts.measured(audit)}",
+        f"points include its factor in {_sum(card)}. {texts.measured(audit)}",
         card.concepts,
         (
             ("Concept", lambda c: text(f"{c.number}. {c.name}")),
-            ("Factor in r", lambda c: figure(c.contribution, points)),
+            (f"Factor in {_sum(card)}", lambda c: figure(c.contribution, points)),
             ("Active", lambda c: figure(c.n_active)),
             ("Change if active", lambda c: interval(c.change_if_active)),
             ("Not active", lambda c: figure(c.n_inactive)),
@@ -237,9 +275,25 @@ def _strongest(terms: Sequence[CardLine], most: int) -> Sequence[CardLine]:
     return [terms[i] for i in sorted(kept)]
 
 
-def _effect(term: CardLine) -> Cell:
-    effect = "towards a change" if term.points < 0 else "keeps the decision"
-    return Cell(effect if term.points else "nothing", tone="push" if term.points < 0 else "keep")
+def _effect(card: Card, term: CardLine) -> Cell:
+    if not term.points:
+        return Cell("nothing", tone="keep")
+    if card.rule is None:
+        is_push = term.points < 0
+        return _pushing("towards a change" if is_push else "keeps the decision", is_push)
+    is_for_gains = term.points > 0
+    sides = (
+        ("gain", card.rule.may_gain, is_for_gains),
+        ("loss", card.rule.may_lose, not is_for_gains),
+    )
+    allowed = [(change, is_for) for change, may_change, is_for in sides if may_change]
+    allowed.sort(key=lambda side: not side[1])
+    words = [f"{'towards' if is_for else 'against'} a {change}" for change, is_for in allowed]
+    return _pushing(", ".join(words), any(is_for for _, is_for in allowed))
+
+
+def _pushing(effect: str, is_push: bool) -> Cell:
+    return Cell(effect, tone="push" if is_push else "keep")
 
 
 def _spread(term: CardLine) -> Cell:

@@ -96,11 +96,13 @@ def step_fields(trade_off: TradeOff, step: Step, names: ShortNames) -> dict[str,
 def step_tables(step: Step) -> tuple[ReportTable, ReportTable]:
     """Return the rules and the scorecard of a step; a table without rows where there is none."""
     rules = explanation_tables.step_segments(step.segments or Segments((), 0, 0, 0, 0, 0))
-    card = explanation_tables.scorecard(
-        step.card or Card(0.0, (), ()), "Total points on r.", with_spread=False
-    )
+    known = step.card or Card(0.0, (), ())
+    caption = explanation_tables.total_caption(known)
+    card = explanation_tables.scorecard(known, caption, with_spread=False)
     if step.card is None:
         card = replace(card, rows=(), more="No scorecard is known for this step.")
+    elif step.card.rule is not None:  # each step has its own cut
+        card = replace(card, more=" ".join(filter(None, [card.more, *step.card.rule.sentences])))
     return rules, card
 
 

@@ -17,6 +17,7 @@ from commod._record import (
     Shipped,
     StabilitySummary,
     by_importance,
+    is_evidence,
 )
 from commod._reporting.render import texts
 from commod._reporting.render.cells import (
@@ -286,6 +287,7 @@ def fairness(audit: Audit) -> ReportTable:
 
 def proxies(audit: Audit) -> ReportTable:
     """Return how well the update predicts who belongs to a group."""
+    learned = "the evidence" if is_evidence(audit.card) else "−r"
     return table_of(
         "proxies",
         "How well the update predicts who belongs to a group: area under the curve. 0.5 means not "
@@ -293,7 +295,7 @@ def proxies(audit: Audit) -> ReportTable:
         audit.proxies,
         (
             ("Group", lambda p: text(p.group)),
-            ("Predicted by", lambda p: text("−r" if p.by_ratio else "the change itself")),
+            ("Predicted by", lambda p: text(learned if p.by_ratio else "the change itself")),
             ("The update", lambda p: interval(p.update, three_digits)),
             (
                 "The base model's score",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from commod._record import (
     Audit,
+    ExpectedOnNewPeople,
     Fairness,
     Group,
     Limit,
@@ -194,7 +195,10 @@ def asked_expected_measured(audit: Audit) -> str:
         fairness_number(audit, value, 3)
         for value in (audit.expected.fairness, fairness.after.value)
     )
-    figures = [f"expected {expected} on new people", f"measured {after} on {evaluated_rows(audit)}"]
+    figures = [
+        f"expected {expected} on new people{_expected_interval(audit.expected)}",
+        f"measured {after} on {evaluated_rows(audit)}",
+    ]
     if (target := audit.request.target) is not None:
         figures.insert(0, f"asked {at_bound(f'{target:g}', fairness.higher_is_fairer)}")
     worse = "below" if fairness.higher_is_fairer else "above"
@@ -202,6 +206,14 @@ def asked_expected_measured(audit: Audit) -> str:
         f"{fairness.name}: {', '.join(figures)}. About half of all samples lie {worse} an "
         "expectation."
     )
+
+
+def _expected_interval(expected: ExpectedOnNewPeople) -> str:
+    """Return in which interval the fairness of a new sample lies; empty where it is not known."""
+    if expected.low is None or expected.high is None:
+        return ""
+    low, high = number(expected.low, 3), number(expected.high, 3)
+    return f" (95% interval for as many people: {low} to {high})"
 
 
 def expected_figures(audit: Audit) -> str:

@@ -180,8 +180,8 @@ class Frontier:
         differ between updates. Where several constraints are stated, columns with the names of the
         others hold their metrics. Expected figures are those on as many new people as were fitted;
         NaN where they are not known. The others are measured on the rows of the frontier. For a
-        `ControlledDebiaser` with ``target_on="new_rows"``, `target` is the expected fairness in
-        three digits, and `internal_target` the target on the fit rows.
+        `ControlledDebiaser`, most lines are approximate: points are fitted at a few targets, and
+        the other targets move the cut of the nearest ones. `select` fits again.
 
         `limit` is the fewest changes, as a share, that reach the same fairness in the same
         direction with the sensitive features in hand. `outscoring` is the share of pairs of the
@@ -253,9 +253,11 @@ class Frontier:
         Returns
         -------
         update
-            A copy: the frontier keeps its own. Where no update reaches both, the fairest within
-            `max_changes` (or of all), with a warning. The update was chosen on the rows of the
-            frontier, so measure it on others.
+            A copy: the frontier keeps its own. A `ControlledDebiaser` is fitted again: for
+            `target`, or with `X_eval` for the target of its line, and the new fit may change a few
+            decisions more or fewer. Where no update reaches both, the fairest within `max_changes`
+            (or of all), with a warning. The update was chosen on the rows of the frontier, so
+            measure it on others.
         """
         if target is None and max_changes is None:
             raise InputError("select needs target=, max_changes= or both.")
@@ -274,7 +276,7 @@ class Frontier:
         if target is not None:
             is_good = is_within & self._constraint.is_met(fairness, target) & self._keeps_standing
             if is_good.any():
-                return self._cheapest(is_good, changes).candidate.build()
+                return self._built_for(target, self._cheapest(is_good, changes))
         fairest = self._fairest_value(fairness[is_within])
         is_good = is_within & (fairness == fairest)
         if target is not None:
@@ -300,7 +302,7 @@ class Frontier:
             return np.array(kept, dtype=bool)
         expectations = [getattr(point.candidate, "expectation", None) for point in self._points]
         kept = [
-            expectation is None or all_kept(self._rows.standing, expectation.figures.standing)
+            expectation is None or all_kept(self._rows.standing, expectation.values[1:])
             for expectation in expectations
         ]
         return np.array(kept, dtype=bool)
@@ -310,6 +312,16 @@ class Frontier:
         """Return whether updates are selected by what is expected on new people."""
         is_known = [not np.isnan(figures["expected_fairness"]) for figures in self._figures]
         return self.rows_word == "fit rows" and all(is_known)
+
+    def _built_for(self, target: float, point: Point) -> Any:
+        """Return the update of a line, fitted for the target where that is one on the fit rows.
+
+        On other rows, the line's own target is the one that reaches it there.
+        """
+        candidate: Any = point.candidate
+        if self.rows_word == "fit rows" and hasattr(candidate, "with_target"):
+            candidate = candidate.with_target(target)
+        return candidate.build()
 
     def _cheapest(self, is_good: NDArray[np.bool_], changes: NDArray[np.float64]) -> Point:
         return self._points[int(np.argmin(np.where(is_good, changes, np.inf)))]
@@ -367,9 +379,16 @@ class Frontier:
 def _expected(candidate: Candidate) -> dict[str, float]:
     """Return what is expected of an update on new people; NaN where that is not known."""
     expectation = getattr(candidate, "expectation", None)
-    figures = None if expectation is None else expectation.figures
-    names = ("fairness", "change_rate", "accuracy")
-    return {f"expected_{name}": float(getattr(figures, name, np.nan)) for name in names}
+    nan = float("nan")
+    fairness, change_rate, accuracy = nan, nan, nan
+    if expectation is not None:
+        fairness, change_rate = expectation.values[0], expectation.change_rate
+        accuracy = expectation.accuracy
+    return {
+        "expected_fairness": float(fairness),
+        "expected_change_rate": float(change_rate),
+        "expected_accuracy": float(accuracy),
+    }
 
 
 def _setting_text(value: Any) -> str:

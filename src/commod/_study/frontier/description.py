@@ -22,15 +22,21 @@ class PointDescriber:
     """Finds segments and points of updates on the evaluated rows, whose columns are read once.
 
     `terms` are the evaluated rows as terms of the scorecards; None for updates without one.
+    `max_margin` is the largest distance from the threshold at which decisions may change.
     """
 
     finder: SegmentFinder
     rows: EvaluationRows
     terms: TermTable | None = None
+    max_margin: float | None = None
 
     @classmethod
     def on_rows(
-        cls, rows: EvaluationRows, columns: Sequence[Column], terms: TermTable | None
+        cls,
+        rows: EvaluationRows,
+        columns: Sequence[Column],
+        terms: TermTable | None,
+        max_margin: float | None = None,
     ) -> PointDescriber:
         """Return the describer for these rows; `columns` are copied.
 
@@ -45,7 +51,7 @@ class PointDescriber:
         finder = SegmentFinder(InMemory(copies), before == rows.gain_raises)
         if terms is not None and not isinstance(rows.in_totals, slice):
             terms = terms.take(np.flatnonzero(rows.in_totals))
-        return cls(finder, rows, terms)
+        return cls(finder, rows, terms, max_margin)
 
     def __call__(self, point: Point) -> tuple[Segments | None, Card | None]:
         """Return the segments and the card of one update; None for a randomised update."""
@@ -57,4 +63,5 @@ class PointDescriber:
         segments, _ = self.finder.find(changed & ~favorable, changed & favorable)
         if self.terms is None:
             return segments, None
-        return segments, make_card(point.candidate.scorecard(), self.terms, changed)
+        card = point.candidate.scorecard()
+        return segments, make_card(card, self.terms, changed, favorable, self.max_margin)

@@ -54,12 +54,12 @@ def frontier(
         known.
     targets : sequence of float, default=None
         For ControlledDebiaser only: one update for each target, on new people or on the fit rows
-        (`target_on`). One computation finds all of them; each search starts from the update of the
-        target before. None: 100 updates from the base model to past parity on the fit rows. The
-        update's own target is among them.
+        (`target_on`). Points are fitted at up to three of the targets. Between these, updates are
+        approximate: each has the points of the nearest one and a cut of its own. None: 100 targets
+        from the base model to near parity, the update's own target among them.
     grid : mapping of str to sequence, default=None
-        Values to combine. COMMOD: its lambdas and `random_state` (None: the published grid).
-        ControlledDebiaser: `accuracy_weight`. A rival: `strength` (None: its `default_strengths`).
+        Values to combine. COMMOD: its lambdas and `random_state` (None: the published grid). A
+        rival: `strength` (None: its `default_strengths`). ControlledDebiaser: none.
     moving : int, default=0
         Which of several constraints moves, in the order of `constraints`; the others keep their
         bounds. `targets` are those of the one that moves.
@@ -113,9 +113,8 @@ def frontier(
     describer = None
     if describe:
         has_scorecard = getattr(reader, "scorecard_", None) is not None
-        describer = PointDescriber.on_rows(
-            rows, read.columns, read.terms if has_scorecard else None
-        )
+        terms, max_margin = read.terms if has_scorecard else None, reader.asked_changes().max_margin
+        describer = PointDescriber.on_rows(rows, read.columns, terms, max_margin)
     return Frontier(
         [Point(candidate, as_decisions(candidate.decide(read))) for candidate in sweep.candidates],
         rows,

@@ -14,13 +14,10 @@ from commod._study.frontier.curve import Frontier, Point
 from commod._study.frontier.fitting import frontier
 from commod.exceptions import InputError
 from commod.updates import ControlledDebiaser
-from commod.updates._frames.columns import name_columns
-from commod.updates._frames.fit import WholeTable
-from commod.updates._frames.models import score_column, take_base_model
-from commod.updates._frames.sweep import sweep_frame
 from commod.updates._stated import set_moving
 
-NOT_COMPUTED = (
+NOTES = (
+    "All figures were counted on all rows, and points come from those with the smallest hash. "
     "Segments and how often gainers outscore others need single rows, and were not computed."
 )
 
@@ -39,9 +36,9 @@ def frontier_frame(
     """Return many updates along the trade-off of a table that stays in DuckDB, Spark or files.
 
     The engine counts fairness, accuracy, changes and the exact limit of every update on all rows.
-    Directions are searched for on a sample, for at most five of the targets. The other targets move
-    the offset of these directions, which lies between two of about 1,300 bins. A table that is too
-    small for a sample comes whole, and `frontier` sweeps it in memory.
+    A table of at most a million rows comes whole, and `frontier` sweeps it in memory. Of a larger
+    one, points are fitted for three of the targets, on the rows with the smallest hash of the key.
+    The other targets take the points of the nearest one, and a cut that lies between two bins.
 
     Parameters
     ----------
@@ -50,17 +47,19 @@ def frontier_frame(
     frame, sensitive_features, y_true, features, key
         The fit rows, as in `ControlledDebiaser.fit_frame`. All rows are measured.
     targets : sequence of float, default=None
-        One update for each target, on new people or on the fit rows (`target_on`). None: 28 targets
-        from the base model to near parity, and the update's own target among them.
+        One update for each target, on new people or on the fit rows (`target_on`). None: 100
+        targets from the base model to near parity, and the update's own target among them.
     moving : int, default=0
         Which of several constraints moves; see `frontier`.
 
     Returns
     -------
     Frontier
-        As `frontier` returns it. On a sample, what needs single rows is not known: `outscoring` and
-        `outscoring_losses` are NaN, and the steps of `trade_off` have no segments and no points.
-        `notes` says so. `searched_target` is the target that the direction was searched for.
+        As `frontier` returns it. Where the table does not come whole, what needs single rows is
+        not known: `outscoring` and `outscoring_losses` are NaN, and the steps of `trade_off` have
+        no segments and no points. `notes` says so. `points_from` is the target whose points an
+        update has, and `select` returns the update as it was counted. `fit_frame` fits a target
+        exactly.
 
     Examples
     --------
@@ -80,6 +79,12 @@ def frontier_frame(
     >>> curve.select(target=0.8).n_rows_
     60000
     """
+    # Most programs have their rows in memory and never need these modules.
+    from commod.updates._frames.columns import name_columns
+    from commod.updates._frames.models import score_column, take_base_model
+    from commod.updates._frames.pulled import WholeTable
+    from commod.updates._frames.sweep import sweep_frame
+
     if not hasattr(update, "fit_frame"):
         raise InputError(
             f"frontier_frame takes a ControlledDebiaser; got {type(update).__name__}. Use frontier "
@@ -88,10 +93,8 @@ def frontier_frame(
         )
     model = clone(set_moving(update, moving)).set_params(confidence=None)
     conditions = [one.within.column for one in model.stated().constraints if one.within]
-    unused = {"sample_weight": None, "change_cost": None}
-    named = name_columns(
-        model.estimator, sensitive_features, conditions, features, y_true=y_true, key=key, **unused
-    )
+    columns = {"y_true": y_true, "key": key, "sample_weight": None}
+    named = name_columns(model.estimator, sensitive_features, conditions, features, **columns)
     begin = perf_counter()
     with each_warning_once(), score_column(model, frame, named) as (scored, with_score):
         sweep = sweep_frame(model, scored, with_score, targets)
@@ -102,8 +105,6 @@ def frontier_frame(
         for reader in _swept_updates(curve):
             take_base_model(reader, model)
         return curve
-    for candidate in sweep.candidates:
-        take_base_model(candidate.update, model)
     points = zip(sweep.candidates, sweep.n_changed, strict=True)
     return Frontier(
         [Point(candidate, n_changed) for candidate, n_changed in points],
@@ -112,12 +113,11 @@ def frontier_frame(
         allowed=model.asked_changes(),
         fit_seconds=perf_counter() - begin,
         method=type(update).__name__,
-        notes=f"{sweep.text} {NOT_COMPUTED}",
+        notes=NOTES,
     )
 
 
 def _swept_updates(curve: Frontier) -> list[Any]:
-    """Return the updates that those of a sweep in memory are copied from when asked for."""
-    makers = [getattr(point.candidate, "fitted_copy", None) for point in curve.points]
-    readers = {id(maker.__self__): maker.__self__ for maker in makers if maker is not None}
+    """Return the update that those of a sweep in memory are made from when asked for."""
+    readers = {id(point.candidate.model): point.candidate.model for point in curve.points}
     return list(readers.values())

@@ -71,11 +71,14 @@ def _draw_columns(ax: Axes, columns: pd.DataFrame) -> None:
     """Draw the share of scorecards that use each column, split by what larger values do."""
     shown = columns[:MOST_COLUMNS][::-1]
     y = np.arange(len(shown))
-    share, towards = shown["share"].to_numpy(), shown["towards_change"].to_numpy()
+    is_evidence = columns["towards_favorable"].notna().any()
+    ends = ("favourable", "unfavourable") if is_evidence else ("change", "keep")
+    share = shown["share"].to_numpy()
+    towards = shown["towards_favorable" if is_evidence else "towards_change"].to_numpy()
     is_category = np.isnan(towards)
     bars = (
-        ("larger values push to change", share * towards, AFTER, "", "white"),
-        ("larger values push to keep", share * (1 - towards), BEFORE, "...", "white"),
+        (f"larger values push to {ends[0]}", share * towards, AFTER, "", "white"),
+        (f"larger values push to {ends[1]}", share * (1 - towards), BEFORE, "...", "white"),
         ("categories", np.where(is_category, share, 0.0), "#e4e7eb", "///", BEFORE),
     )
     left = np.zeros(len(shown))

@@ -73,8 +73,8 @@ def stability(
     progress : bool, default=None
         Show a progress bar; None shows it on a terminal only.
     random_state : int, RandomState or None, default=None
-        Seeds the samples. If the update's own `random_state` is None, each refit gets a seed from
-        here; otherwise the update keeps its own.
+        Seeds the samples. If the update has a `random_state` that is None, each refit gets a seed
+        from here; otherwise the update keeps its own.
 
     Returns
     -------

@@ -32,17 +32,20 @@ class ColumnUse:
     """How often refits use a column or a term of the scorecard, and in which direction.
 
     `share` is the share of refits in which it has points. `towards_change` is the share of these
-    refits in which it pushes towards a change, that is, lowers r. For a numeric column, larger
-    values push. For a column of categories it is None, because its terms push in both directions.
+    refits in which it pushes towards a change, that is, lowers r. Where points are evidence, it is
+    None, and `towards_favorable` is the share of these refits in which it pushes towards the
+    favourable decision. For a numeric column, larger values push. For a column of categories both
+    are None, because its terms push in both directions.
 
     Examples
     --------
-    >>> ColumnUse(share=0.5, towards_change=1.0)
-    ColumnUse(share=0.5, towards_change=1.0)
+    >>> ColumnUse(share=0.5, towards_change=1.0).towards_change
+    1.0
     """
 
     share: float
     towards_change: float | None
+    towards_favorable: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,10 +236,12 @@ class Stability:
         tables: list[Table] = [(caption, ("changes", "people"), people)]
         if self.columns:
             uses = [
-                (name, percent(use.share, 0), _towards_text(use.towards_change))
+                (name, percent(use.share, 0), _towards_text(use))
                 for name, use in self.columns.items()
             ]
-            header = ("column", "used in", "larger values push towards a change in")
+            is_evidence = any(use.towards_favorable is not None for use in self.columns.values())
+            towards = "the favourable decision" if is_evidence else "a change"
+            header = ("column", "used in", f"larger values push towards {towards} in")
             caption = f"Columns that the {self.n_refits} refits use"
             frame = "columns_frame()"
             tables.append(first_rows(caption, header, uses, most=MAX_SHOWN, all_in=frame))
@@ -315,38 +320,44 @@ def count_uses(
 
     Both are empty where a refit has no scorecard.
     """
+    known = [scorecard for scorecard in scorecards if scorecard is not None]
+    if len(known) < len(scorecards):
+        return {}, {}
     columns: dict[str, list[float]] = {}
     terms: dict[str, list[float]] = {}
-    for scorecard in scorecards:
-        if scorecard is None:
-            return {}, {}
+    for scorecard in known:
         for name, points in scorecard.rows():
-            terms.setdefault(name, []).append(-points)
+            terms.setdefault(name, []).append(points)
         start = 0
         for column in scorecard.encoding.columns:
             column_points = scorecard.points[start : start + column.n_terms]
             start += column.n_terms
             if column_points.any():
                 columns.setdefault(column.name, []).append(_push(column, column_points))
-    return _uses(columns, len(scorecards)), _uses(terms, len(scorecards))
+    is_evidence = any(scorecard.rule is not None for scorecard in known)
+    return _uses(columns, len(known), is_evidence), _uses(terms, len(known), is_evidence)
 
 
 def _push(column: ColumnTerms, points: NDArray[np.float64]) -> float:
-    """Return a number above 0 if larger values push towards a change; NaN for categories."""
+    """Return a number above 0 if larger values raise the sum; NaN for categories."""
     if isinstance(column, NumericTerms):
-        return -float(points[0])
+        return float(points[0])
     if isinstance(column, BinTerms):
         bins = points[: len(column.edges) + 1]
-        return -float((np.arange(len(bins)) - (len(bins) - 1) / 2) @ bins)
+        return float((np.arange(len(bins)) - (len(bins) - 1) / 2) @ bins)
     return math.nan
 
 
-def _uses(pushes: Mapping[str, Sequence[float]], n_refits: int) -> dict[str, ColumnUse]:
+def _uses(
+    pushes: Mapping[str, Sequence[float]], n_refits: int, is_evidence: bool
+) -> dict[str, ColumnUse]:
+    """Return the uses of columns or terms from how they push the sum: evidence, or r."""
     uses = {}
     for name, values in pushes.items():
-        known = np.array(values)
+        known = np.array(values) * (1.0 if is_evidence else -1.0)
         towards = None if np.isnan(known).any() else float((known > 0).mean())
-        uses[name] = ColumnUse(len(values) / n_refits, towards)
+        both = (None, towards) if is_evidence else (towards, None)
+        uses[name] = ColumnUse(len(values) / n_refits, *both)
     return dict(sorted(uses.items(), key=lambda item: (-item[1].share, item[0])))
 
 
@@ -357,8 +368,10 @@ def _frame_of_uses(uses: Mapping[str, ColumnUse], name: str) -> pd.DataFrame:
         name: list(uses),
         "share": [use.share for use in uses.values()],
         "towards_change": [use.towards_change for use in uses.values()],
+        "towards_favorable": [use.towards_favorable for use in uses.values()],
     }
-    return pd.DataFrame(columns).astype({"share": float, "towards_change": float})
+    numbers = ("share", "towards_change", "towards_favorable")
+    return pd.DataFrame(columns).astype(dict.fromkeys(numbers, float))
 
 
 def _columns_text(columns: Mapping[str, ColumnUse]) -> str:
@@ -370,7 +383,8 @@ def _columns_text(columns: Mapping[str, ColumnUse]) -> str:
     return f"In every scorecard: {names}; {n_of(n_others, 'other column')} in some."
 
 
-def _towards_text(share: float | None) -> str:
+def _towards_text(use: ColumnUse) -> str:
+    share = use.towards_change if use.towards_favorable is None else use.towards_favorable
     return "no direction: categories" if share is None else f"{share:.0%} of these"
 
 

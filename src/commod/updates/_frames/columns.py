@@ -20,7 +20,7 @@ from commod._data.spark_lookup import is_spark
 from commod._data.tables import FreeNames
 from commod._text import shown
 from commod.exceptions import InputError, InputTypeError
-from commod.updates._frames.draws import Seeds, with_draws, with_key
+from commod.updates._frames.draws import FIT_SEEDS, with_draws, with_key
 
 GLOB = "*?["  # a path with one of these is a pattern
 
@@ -29,18 +29,16 @@ GLOB = "*?["  # a path with one of these is a pattern
 class NamedColumns:
     """The columns that the user names; `conditions` are those that constraints are within.
 
-    `score` is None where a model makes the scores; `scored` says how it did.
+    `score` is None where a model makes the scores.
     """
 
     score: str | None
     sensitive: tuple[str, ...]
     y_true: str | None
     sample_weight: str | None
-    change_cost: str | None
     key: str | None
     conditions: tuple[str, ...] = ()
     features: tuple[str, ...] | None = None
-    scored: str = ""
 
 
 def name_columns(
@@ -190,9 +188,9 @@ class FrameTable:
     """A lazy frame with the columns that all queries of a fit share.
 
     - `keys`: the prepared columns that put a row into a line, by the name of what they hold: each
-      sensitive column, "y_true", each condition, "above" (score > threshold), "open" (whether
-      `max_margin` lets the decision change) and, with `confidence`, "held out".
-    - `score`, `key`, `draw`, `weight`, `cost`: names of prepared columns; None where not given.
+      sensitive column, "y_true", each condition, "above" (score > threshold) and "open" (whether
+      `max_margin` lets the decision change).
+    - `score`, `key`, `weight`: names of prepared columns; None where not given.
     - `features`: the columns of X; `names` gives free names of columns.
     """
 
@@ -202,32 +200,25 @@ class FrameTable:
     features: tuple[str, ...]
     score: str
     key: str | None
-    draw: str
     weight: str | None
-    cost: str | None
     names: FreeNames = field(compare=False)
 
-    @property
-    def engine(self) -> str:
-        """Return the name of the engine, for sentences."""
-        known = {"duckdb": "DuckDB", "pyspark": "Spark", "pyspark[connect]": "Spark"}
-        name = str(self.lazy.implementation.value)
-        return known.get(name, name)
+    def with_draws(self, number: str, draw: str) -> nw.LazyFrame[Any]:
+        """Return the frame with the key of each row as a number, and its draw.
+
+        Without a key, it is the number that the engine gives to the row.
+        """
+        if self.key is None:
+            lazy = with_key(self.lazy, None, number)
+        else:
+            lazy = self.lazy.with_columns(nw.col(self.key).alias(number))
+        return with_draws(lazy, number, draw, self.names.take("_commod_spare"), FIT_SEEDS)
 
 
 def prepare_frame(
-    frame: Any,
-    named: NamedColumns,
-    threshold: float,
-    max_margin: float | None,
-    seeds: Seeds,
-    *,
-    in_halves: bool,
+    frame: Any, named: NamedColumns, threshold: float, max_margin: float | None
 ) -> FrameTable:
-    """Return the frame with its prepared columns; nothing is computed yet.
-
-    If `in_halves`, rows with an odd draw are held out, and a further key says so.
-    """
+    """Return the frame with its prepared columns; nothing is computed yet."""
     lazy = open_frame(frame)
     schema: Mapping[Any, Any] = lazy.collect_schema()
     features = check_names(named, schema)
@@ -248,42 +239,26 @@ def prepare_frame(
             *(nw.col(column).cast(nw.String).alias(work[role]) for role, column in text.items())
         )
     others = [_value(nw.col(c), schema[c]).alias(work[r]) for r, c in read.items() if r not in text]
-    score, above, is_open, key, draw, spare = (
-        names.take(f"_commod_{name}") for name in ("score", "above", "open", "key", "draw", "spare")
-    )
+    score, above, is_open = (names.take(f"_commod_{name}") for name in ("score", "above", "open"))
     assert named.score is not None  # a model has scored the frame
     value = number_column("estimator", named.score, schema[named.score])
     lazy = lazy.with_columns(*others, nw.when((value >= 0) & (value <= 1)).then(value).alias(score))
-    amounts: dict[str, str | None] = {}
-    for name in ("sample_weight", "change_cost"):
-        column = getattr(named, name)
-        amounts[name] = None if column is None else names.take(f"_commod_{name}")
-        if column is not None:
-            amount = number_column(name, column, schema[column])
-            lazy = lazy.with_columns(amount.alias(str(amounts[name])))
+    weight = key = None
+    if named.sample_weight is not None:
+        weight = names.take("_commod_weight")
+        amount = number_column("sample_weight", named.sample_weight, schema[named.sample_weight])
+        lazy = lazy.with_columns(amount.alias(weight))
+    if named.key is not None:
+        key = names.take("_commod_key")
+        lazy = with_key(lazy, named.key, key)
     distance = (nw.col(score) - threshold).abs()
     acts = nw.col(score) != threshold
     lazy = lazy.with_columns(
         (nw.col(score) > threshold).alias(above),
         (acts if max_margin is None else acts & (distance <= max_margin)).alias(is_open),
     )
-    lazy = with_draws(with_key(lazy, named.key, key), key, draw, spare, seeds)
     keys = {**work, "above": above, "open": is_open}
-    if in_halves:
-        keys["held out"] = names.take("_commod_held_out")
-        lazy = lazy.with_columns((nw.col(draw) % 2 == 1).alias(keys["held out"]))
-    return FrameTable(
-        lazy=lazy,
-        named=named,
-        keys=keys,
-        features=features,
-        score=score,
-        key=None if named.key is None else key,
-        draw=draw,
-        weight=amounts["sample_weight"],
-        cost=amounts["change_cost"],
-        names=names,
-    )
+    return FrameTable(lazy, named, keys, features, score, key, weight, names)
 
 
 def _value(value: nw.Expr, dtype: Any) -> nw.Expr:
@@ -303,7 +278,7 @@ def check_names(named: NamedColumns, schema: Mapping[Any, Any]) -> tuple[str, ..
         "constraints": named.conditions,
         "features": named.features or (),
     }
-    single = ("y_true", "sample_weight", "change_cost", "key")
+    single = ("y_true", "sample_weight", "key")
     roles |= {n: (getattr(named, n),) for n in single if getattr(named, n) is not None}
     for parameter, columns in roles.items():
         for column in columns:
@@ -334,7 +309,7 @@ def _check_spark_names(
     """Refuse columns that Spark cannot find by their name: it splits names at dots."""
     if not is_spark(lazy):
         return
-    single = (named.y_true, named.sample_weight, named.change_cost, named.key)
+    single = (named.y_true, named.sample_weight, named.key)
     read = dict.fromkeys([*features, *named.sensitive, *(name for name in single if name)])
     session = lazy.to_native().sparkSession
     ignores_case = session.conf.get("spark.sql.caseSensitive") != "true"

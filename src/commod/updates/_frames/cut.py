@@ -1,278 +1,347 @@
-"""Determine the offset of a direction on all people of a frame, from counts by bins of η.
+"""Count the people of a frame by their evidence, in its engine: what a cut is found from.
 
-1. One query groups people by line and bin of η. Bins are narrow near the offset that the sample
-   suggests. The people outside the sample are the counted ones without those of the sample.
-2. The best offset between bins is determined as in memory (`best_offset`).
-3. The two bins beside it are counted again by finer bins, and at last by single values of η. So
-   the offset is exact on all people. Rows of equal η change together.
+1. One query groups people by line and bin of evidence. Near the cut of the rows that points come
+   from, people are counted by single values of the evidence, and elsewhere by bins.
+2. Where the cut falls into a bin, the bins beside it are counted again, by single values at last.
+   So the cut is exact on all people. People of equal evidence change together.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import reduce
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.frames import fetch, numbers
+from commod._evidence.cut import evidence
+from commod._evidence.search import FoundUpdate, costs_at
+from commod._evidence.task import EvidenceTask
 from commod.exceptions import InputError
 from commod.patch import expressions as rule
 from commod.patch.content import ratio_of
-from commod.updates._frames.lines import CountedProblem, CountedTerms, Lines
-from commod.updates._frames.rescans import (
-    MAX_ROUNDING,
-    MAX_WEIGHT_DEVIATION,
-    check_same_people,
-)
-from commod.updates._frames.sample import PulledRows
-from commod.updates._held_out import take_fit_rows
-from commod.updates._soft_cells import N_FOLDS
+from commod.scorecard import Scorecard
+from commod.updates._all_people import CountedPeople, Measured
+from commod.updates._frames.lines import Lines
+from commod.updates._frames.rescans import MAX_WEIGHT_DEVIATION, check_same_people
+from commod.updates._problem import FitProblem
+from commod.updates._stored_update import GivenPoints, scorecard_of
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
-N_FINE, N_COARSE = 1024, 128  # bins near the offset, and on each side of these
-MAX_SINGLE = 100_000  # people whose single values of η are fetched
-MAX_COUNTS = 2_000_000  # lines of a table of counts
-SAMPLE_PART, UNKNOWN_PART = -1, -2  # of the people of the sample, and of those in no part yet
-NOT_ACTING = -1  # the bin of rows whose decision may not change
+N_FINE, N_COARSE = 4096, 128  # bins near the cut, and on each side of these
+MAX_SINGLE = 100_000  # people whose single values of the evidence are fetched
+MAX_COUNTS = 4_000_000  # lines of a table of counts
+NOT_ACTING = 0.0  # the bin of people whose decision may not change, or whose change would hurt
 
 
 @dataclass(frozen=True)
-class EtaCounts:
-    """People by line, part and bin of η; arrays of shape (n,).
+class EvidenceCounts:
+    """People by line and bin of evidence; arrays of shape (n,).
 
-    `part` is −1 for rows of the sample, and one of five parts of the others; −2 where a count does
-    not tell. `low` and `high` are the lowest and the highest η of the bin, over all its lines.
+    `low` and `high` are the lowest and the highest evidence of the bin, over all its lines. Both
+    are 0 for people who do not change.
     """
 
     line: Codes
-    part: Codes
     people: Floats
     weight: Floats
     squares: Floats
-    cost: Floats
     low: Floats
     high: Floats
 
-    def take(self, rows: NDArray[Any]) -> EtaCounts:
-        """Return some of the counts."""
-        return EtaCounts(**{name: values[rows] for name, values in vars(self).items()})
+    @property
+    def score(self) -> Floats:
+        """Return one number for the evidence of each count, (n,): it is exact for single values."""
+        return self.low + (self.high - self.low) / 2
 
-    def join(self, other: EtaCounts) -> EtaCounts:
+    def take(self, rows: NDArray[Any]) -> EvidenceCounts:
+        """Return some of the counts."""
+        return EvidenceCounts(**{name: values[rows] for name, values in vars(self).items()})
+
+    def join(self, other: EvidenceCounts) -> EvidenceCounts:
         """Return both counts as one."""
-        return EtaCounts(**{n: np.concatenate([v, vars(other)[n]]) for n, v in vars(self).items()})
+        joined = {n: np.concatenate([v, vars(other)[n]]) for n, v in vars(self).items()}
+        return EvidenceCounts(**joined)
+
+
+class Bins(NamedTuple):
+    """Ranges of positive evidence: `single` values, then `fine` bins, then wide ones up to `top`."""
+
+    single: tuple[float, float]
+    fine: tuple[float, float]
+    top: float
 
 
 @dataclass(frozen=True)
-class EtaQuery:
-    """The frame with η of each row, without an offset, as lazy columns."""
+class EvidenceQuery:
+    """The frame with the evidence of each row that points do not come from, as lazy columns."""
 
     lines: Lines
     lazy: nw.LazyFrame[Any]
     number: str
-    eta: str
-    acts: str
-    cost: str
+    evidence: str
+    unit_distance: float  # of a score at which a change costs 1
 
     @classmethod
-    def of(cls, update: Any, lines: Lines, moves: tuple[bool, bool]) -> EtaQuery:
-        """Return η of the stored scorecard; `moves`: may raise, may lower decisions."""
+    def of(
+        cls, update: Any, lines: Lines, part: FitProblem, found: FoundUpdate, bound: int
+    ) -> EvidenceQuery:
+        """Return side · v / cost of the rows whose draw is not below the bound.
+
+        It is NOT_ACTING where a decision may not change.
+        """
         table, names = lines.table, lines.table.names
-        number, eta, acts, cost = (
-            names.take(f"_commod_{name}") for name in ("line", "eta", "acts", "costs")
+        number, evidence, key, draw = (
+            names.take(f"_commod_{name}") for name in ("line", "evidence", "number", "draw")
         )
-        lazy = lines.with_number(number)
+        lazy = table.with_draws(key, draw).filter(nw.col(draw) >= bound)
         if table.weight is not None:
             lazy = lazy.filter(nw.col(table.weight) > 0)
-        scores = tuple(c.name for c in update.score_columns(np.zeros(0)))
-        ratio = ratio_of(update.scorecard_, may_raise=True, may_lower=True, score_columns=scores)
-        content: Any = SimpleNamespace(
-            ratio=replace(ratio, intercept=0.0),
-            base=SimpleNamespace(threshold=float(update.threshold)),
-        )
-        schema = table.lazy.collect_schema()
-        work = rule.WorkColumns(lazy.collect_schema().names())
-        lazy = lazy.with_columns(nw.col(table.score).alias(work.score))
-        with_margin = rule.with_margin(lazy, content, work)
-        rated = rule.with_ratio(with_margin, schema, content, work).lazy()
-        is_for_positive = bool(update._score_label() == update.pos_label_)
-        may_raise, may_lower = moves if is_for_positive else moves[::-1]
+        lazy = lines.with_number(lazy, number)
+        given = GivenPoints(found.points.values, found.points.intercept)
+        concept = np.zeros(len(given.points), dtype=np.intp)
+        card = scorecard_of(part.encoding, given, concept, part.moments[0])
+        lazy, total = _with_total(lazy, table.lazy.collect_schema(), card)
         above, is_open = (nw.col(table.keys[name]) for name in ("above", "open"))
+        is_for_positive = part.rows.base.is_for_positive
+        side_above = -1.0 if is_for_positive else 1.0
+        moves = part.may_raise, part.may_lower
+        may_raise, may_lower = moves if is_for_positive else moves[::-1]
         allowed = [side for side, may in ((~above, may_raise), (above, may_lower)) if may]
-        allowed_side = allowed[0] | allowed[1] if len(allowed) == 2 else allowed[0]
-        distance = nw.col(work.distance)
-        lazy = rated.select(
+        acts = is_open & (allowed[0] | allowed[1] if len(allowed) == 2 else allowed[0])
+        side = nw.when(above).then(nw.lit(side_above)).otherwise(nw.lit(-side_above))
+        distance = (nw.col(table.score) - float(update.threshold)).abs()
+        cost = distance * (found.nearness / found.mean_distance) + (1.0 - found.nearness)
+        value = side * nw.col(total) / cost.clip(1e-9, None)
+        lazy = lazy.with_columns(value.alias(evidence))
+        positive = nw.when(acts & (nw.col(evidence) > 0)).then(nw.col(evidence))
+        lazy = lazy.select(
             nw.col(number),
-            (0.0 - nw.col(work.ratio)).alias(eta),
-            (is_open & allowed_side).alias(acts),
-            (distance if table.cost is None else nw.col(table.cost)).alias(cost),
+            positive.otherwise(nw.lit(NOT_ACTING)).alias(evidence),
             *([] if table.weight is None else [nw.col(table.weight)]),
         )
-        return cls(lines, lazy, number, eta, acts, cost)
+        return cls(lines, lazy, number, evidence, _unit_distance(found))
 
-    def count(self, edges: tuple[float, float, float, float]) -> EtaCounts:
-        """Return people by bin: narrow bins between the inner `edges`, wide ones elsewhere."""
-        low, inner_low, inner_high, high = edges
-        eta, wide = nw.col(self.eta), (high - low) / N_COARSE or 1.0
-        narrow = (inner_high - inner_low) / N_FINE or 1.0
-        coarse = ((eta.clip(low, high) - low) / wide).floor()
-        fine = ((eta.clip(inner_low, inner_high) - inner_low) / narrow).floor()
-        shift = 2.0 * N_COARSE
-        inside = nw.when(eta < inner_low).then(coarse).otherwise(fine + shift)
-        inside = nw.when(eta > inner_high).then(coarse + 2.0 * (shift + N_FINE)).otherwise(inside)
-        bins = nw.when(nw.col(self.acts)).then(inside).otherwise(nw.lit(float(NOT_ACTING)))
-        return self._fetch(self.lazy, bins)
+    def count(self, bins: Bins) -> EvidenceCounts:
+        """Return people by line and bin."""
+        value, (low, high) = nw.col(self.evidence), bins.fine
+        fine = ((value - low) / ((high - low) / N_FINE or 1.0)).floor()
+        below = (value / (low / N_COARSE or 1.0)).floor()
+        top = max(bins.top, high)
+        above = ((value.clip(high, top) - high) / ((top - high) / N_COARSE or 1.0)).floor()
+        # Bins have negative numbers: positive ones are single values of the evidence.
+        key = nw.when(value > high).then(-3.0 - N_FINE - N_COARSE - above).otherwise(-2.0 - fine)
+        key = nw.when(value < low).then(-4.0 - N_FINE - 2 * N_COARSE - below).otherwise(key)
+        is_single = (value >= bins.single[0]) & (value <= bins.single[1])
+        key = nw.when(is_single | (value == NOT_ACTING)).then(value).otherwise(key)
+        return self._fetch(self.lazy, key)
 
-    def count_between(self, low: float, high: float, n_people: float) -> EtaCounts:
-        """Return the acting people with low ≤ η ≤ high, by narrow bins or by single values."""
-        eta = nw.col(self.eta)
-        inside = self.lazy.filter(nw.col(self.acts) & (eta >= low) & (eta <= high))
+    def count_between(self, low: float, high: float, n_people: float) -> EvidenceCounts:
+        """Return the people with low ≤ evidence ≤ high, by single values if they are few."""
+        value = nw.col(self.evidence)
+        inside = self.lazy.filter((value >= low) & (value <= high))
         if n_people <= MAX_SINGLE:
-            return self._fetch(inside, eta)
-        narrow = (high - low) / N_FINE or 1.0
-        return self._fetch(inside, ((eta - low) / narrow).floor())
+            return self._fetch(inside, value)
+        return self._fetch(inside, ((value - low) / ((high - low) / N_FINE or 1.0)).floor())
 
-    def _fetch(self, lazy: nw.LazyFrame[Any], bins: nw.Expr) -> EtaCounts:
-        """Return the counts of a query, which needs no draws: people are in no part yet."""
-        names = {n: f"_commod_{n}" for n in ("bin", "n", "w", "w2", "cost", "low", "high")}
-        weight = self.lines.table.weight
-        amount = nw.lit(1.0, nw.Float64) if weight is None else nw.col(weight)
-        keys = [self.number, names["bin"]]
-        lazy = lazy.with_columns(
-            bins.alias(names["bin"]), amount.alias(names["w"]), (amount * amount).alias(names["w2"])
+    def _fetch(self, lazy: nw.LazyFrame[Any], bins: nw.Expr) -> EvidenceCounts:
+        bin_name, weight = "_commod_bin", self.lines.table.weight
+        lazy = lazy.with_columns(bins.alias(bin_name))
+        sums = {
+            "n": nw.len(),
+            "low": nw.col(self.evidence).min(),
+            "high": nw.col(self.evidence).max(),
+        }
+        if weight is not None:  # otherwise everybody has the weight 1
+            lazy = lazy.with_columns((nw.col(weight) * nw.col(weight)).alias("_commod_w2"))
+            sums |= {"w": nw.col(weight).sum(), "w2": nw.col("_commod_w2").sum()}
+        query = lazy.group_by(self.number, bin_name).agg(
+            *(amount.alias(f"_commod_{name}_sum") for name, amount in sums.items())
         )
-        query = lazy.group_by(*keys).agg(
-            nw.len().alias(names["n"]),
-            nw.col(names["w"]).sum(),
-            nw.col(names["w2"]).sum(),
-            nw.col(self.cost).sum().alias(names["cost"]),
-            nw.col(self.eta).min().alias(names["low"]),
-            nw.col(self.eta).max().alias(names["high"]),
-        )
-        table = fetch(query, MAX_COUNTS)
-        if table is None:
+        table = query.head(MAX_COUNTS + 1).collect(backend="pyarrow")
+        if len(table) > MAX_COUNTS:
             raise InputError(
                 f"The counts by group, condition and bin have more than {MAX_COUNTS:,} lines. "
                 "Merge groups or values of conditions."
             )
-        _, bin_of = np.unique(numbers(table, names["bin"]), return_inverse=True)
-        low, high = (
-            np.full(bin_of.max(initial=0) + 1, np.inf),
-            np.full(bin_of.max(initial=0) + 1, -np.inf),
+        counted = {
+            name: table[f"_commod_{name}_sum"].to_numpy().astype(np.float64) for name in sums
+        }
+        n, low, high = (counted[name] for name in ("n", "low", "high"))
+        w, w2 = counted.get("w", n), counted.get("w2", n)
+        line = self.lines.of_numbers(table[self.number].to_numpy().astype(np.int64))
+        bin_value = table[bin_name].to_numpy().astype(np.float64)
+        _, bin_of = np.unique(bin_value, return_inverse=True)
+        lowest = np.full(bin_of.max(initial=0) + 1, np.inf)
+        highest = -lowest
+        np.minimum.at(lowest, bin_of, low)
+        np.maximum.at(highest, bin_of, high)
+        order = np.lexsort([line, lowest[bin_of]])  # engines return groups in any order
+        counts = EvidenceCounts(line, n, w, w2, lowest[bin_of], highest[bin_of])
+        return counts.take(order)
+
+
+def _unit_distance(found: FoundUpdate) -> float:
+    """Return the distance from the threshold at which a change costs exactly 1, if there is one."""
+    fixed, slope = 1.0 - found.nearness, found.nearness / found.mean_distance
+    near = [found.mean_distance]
+    for end in (0.0, np.inf):
+        distance = found.mean_distance
+        for _ in range(4):
+            distance = float(np.nextafter(distance, end))
+            near.append(distance)
+    return next((one for one in near if fixed + slope * one == 1.0), found.mean_distance)
+
+
+def _with_total(
+    lazy: nw.LazyFrame[Any], schema: nw.Schema, card: Scorecard
+) -> tuple[nw.LazyFrame[Any], str]:
+    """Return the frame with the sum of the points of each row, and the name of its column."""
+    ratio = ratio_of(card, may_raise=True, may_lower=True)
+    work = rule.WorkColumns(lazy.collect_schema().names())
+    content: Any = SimpleNamespace(ratio=ratio)
+    return rule.with_ratio(lazy, schema, content, work).lazy(), work.ratio
+
+
+# ---------------------------------------------------------------------------------------------
+# All people
+
+
+@dataclass(frozen=True)
+class CountsOfFrame(CountedPeople):
+    """All people of a frame: rows that points come from, then counts of all others.
+
+    `line` (n,) is the line of each row of the problem, and `everybody` the problem of the lines.
+    """
+
+    query: EvidenceQuery
+    counts: EvidenceCounts
+    line: Codes
+    everybody: FitProblem
+
+    def measured(self, changed: Mask) -> Measured:
+        """Return the lines, each in two rows: people who keep their decision, and who change."""
+        rows, n_lines = self.problem.rows, len(self.everybody.rows)
+        place = self.line + n_lines * changed
+        totals = [
+            np.bincount(place, amount, 2 * n_lines)
+            for amount in (rows.each, rows.weight, rows.square_weight)
+        ]
+        kept = np.flatnonzero(totals[0] > 0)
+        people, weight, squares = (amount[kept] for amount in totals)
+        own = {"people": people, "weight": weight, "squares": squares}
+        rows = replace(self.everybody.rows.take(kept % n_lines), **own)
+        problem = replace(self.everybody, rows=rows)
+        return Measured(problem, rows.base.decisions ^ (kept >= n_lines))
+
+    def changed_by_line(self, changed: Mask) -> NDArray[np.int64]:
+        """Return how many people of each line change; `changed` (n,) are rows of the problem."""
+        n_changed = np.bincount(self.line, self.problem.rows.each * changed, len(self.query.lines))
+        return np.rint(n_changed).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class PeopleOfFrame:
+    """All people of a frame; `problem` has its lines as rows.
+
+    `line` and `weight` (m,) are those of the rows that points come from, whose draws are below
+    `bound`.
+    """
+
+    update: Any
+    problem: FitProblem
+    lines: Lines
+    line: Codes
+    weight: Floats
+    bound: int
+
+    def count(
+        self, part: FitProblem, task: EvidenceTask, found: FoundUpdate, *, is_swept: bool = False
+    ) -> CountsOfFrame:
+        """Return all people: one query counts those that points do not come from."""
+        query = EvidenceQuery.of(self.update, self.lines, part, found, self.bound)
+        n_others = self.problem.rows.n_people - len(part.rows)
+        counts = query.count(first_bins(task, found, n_others, is_swept=is_swept))
+        line = np.concatenate([self.line, counts.line])
+        every = np.arange(len(self.lines)), self.lines.people
+        check_same_people(every, (line, np.append(np.ones(len(self.line)), counts.people)))
+        weights = (every[0], self.lines.weight), (line, np.append(self.weight, counts.weight))
+        check_same_people(*weights, tolerance=MAX_WEIGHT_DEVIATION)
+        everybody = self.problem.with_direction(part.may_raise, part.may_lower)
+        return self._counted(query, counts, everybody)
+
+    def _counted(
+        self, query: EvidenceQuery, counts: EvidenceCounts, everybody: FitProblem
+    ) -> CountsOfFrame:
+        line = np.concatenate([self.line, counts.line])
+        own = {
+            "people": np.append(np.ones(len(self.line)), counts.people),
+            "weight": np.append(self.weight, counts.weight),
+            "squares": np.append(self.weight**2, counts.squares),
+        }
+        rows = replace(self.problem.rows.take(line), **own)
+        side = np.where(everybody.rows.base.decisions, -1.0, 1.0)[counts.line]
+        return CountsOfFrame(
+            problem=replace(everybody, rows=rows),
+            v=side * counts.score,
+            distance=np.full(len(counts.line), query.unit_distance),
+            query=query,
+            counts=counts,
+            line=line,
+            everybody=everybody,
         )
-        np.minimum.at(low, bin_of, numbers(table, names["low"]))
-        np.maximum.at(high, bin_of, numbers(table, names["high"]))
-        n, w, w2, cost = (numbers(table, names[name]) for name in ("n", "w", "w2", "cost"))
-        line = self.lines.of_numbers(numbers(table, self.number).astype(np.int64))
-        part = np.full(len(n), UNKNOWN_PART, dtype=np.intp)
-        return EtaCounts(line, part, n, w, w2, cost, low[bin_of], high[bin_of])
+
+    def refined(self, counted: CountedPeople, cut: float) -> CountsOfFrame | None:
+        """Return all people with the bins beside a cut counted again; None if not needed."""
+        assert isinstance(counted, CountsOfFrame)
+        counts = counted.counts
+        acting = counts.score > 0
+        changed = counts.score > cut
+        below = counts.score[acting & ~changed].max(initial=-np.inf)
+        above = counts.score[changed].min(initial=np.inf)
+        beside = acting & ((counts.score == below) | (counts.score == above))
+        beside &= counts.high > counts.low  # one value needs no finer bins
+        if not np.isfinite(cut) or not beside.any():
+            return None
+        low, high = float(counts.low[beside].min()), float(counts.high[beside].max())
+        inside = acting & (counts.low >= low) & (counts.high <= high)
+        again = counts.take(inside)
+        finer = counted.query.count_between(low, high, float(again.people.sum()))
+        check_same_people((again.line, again.people), (finer.line, finer.people))
+        counts = counts.take(~inside).join(finer)
+        return self._counted(counted.query, counts, counted.everybody)
 
 
-def check_rescan(lines: Lines, counts: EtaCounts) -> None:
-    """Refuse counts of all people that are not those of the lines."""
-    every = np.arange(len(lines))
-    check_same_people((every, lines.people), (counts.line, counts.people))
-    weights = (every, lines.weight), (counts.line, counts.weight)
-    check_same_people(*weights, tolerance=MAX_WEIGHT_DEVIATION)
+def first_bins(task: EvidenceTask, found: FoundUpdate, n_others: float, *, is_swept: bool) -> Bins:
+    """Return bins for `n_others` people, from the evidence of the rows that points come from.
 
-
-def in_parts(counts: EtaCounts, acts: Mask, pulled: PulledRows, eta: Floats) -> EtaCounts:
-    """Return the counts by part: the sample, and five parts of the people outside of it.
-
-    `acts` (n,) tells which counts may change. `eta` (m,) is that of the rows of the sample. Who is
-    in which part is drawn: people of one count are alike.
+    Single values are counted near the cut of these rows, and fine bins from half to twice as many
+    changes. If `is_swept`, cuts may be anywhere, so fine bins are everywhere.
     """
-    sampled = _counted_sample(counts, acts, pulled, eta)
-    outside = {name: getattr(counts, name) - values for name, values in sampled.items()}
-    n_outside = np.rint(outside["people"]).astype(np.int64)
-    parts = np.random.default_rng(0).multinomial(n_outside, np.full(N_FOLDS, 1 / N_FOLDS))
-    share = parts / np.maximum(n_outside, 1)[:, None]
-    amounts = [sampled]
-    amounts += [{n: v * share[:, k] for n, v in outside.items()} for k in range(N_FOLDS)]
-    every = [
-        EtaCounts(**{**vars(counts), "part": np.full(len(n_outside), part), **amount})
-        for part, amount in enumerate(amounts, SAMPLE_PART)
-    ]
-    whole = reduce(EtaCounts.join, every)
-    return whole.take(whole.people > 0)
-
-
-def _counted_sample(
-    counts: EtaCounts, acts: Mask, pulled: PulledRows, eta: Floats
-) -> dict[str, Floats]:
-    """Return what the rows of the sample contribute to each count, by name of the array.
-
-    η of engines may differ in the last digit, so a row belongs to the nearest bin.
-    """
-    low, high = np.unique(counts.low[acts]), np.unique(counts.high[acts])
-    between = 0.5 * (high[:-1] + low[1:])
-    stays = len(low)  # the bin of all counts that may not change
-    bin_of_count = np.where(acts, np.searchsorted(low, counts.low), stays)
-    row_acts = np.isin(pulled.line, counts.line[acts])
-    bin_of_row = np.where(row_acts, np.searchsorted(between, eta), stays)
-    place = counts.line * (stays + 1) + bin_of_count
-    order = np.argsort(place)
-    wanted = pulled.line * (stays + 1) + bin_of_row
-    nearest = np.minimum(np.searchsorted(place[order], wanted), len(place) - 1)
-    index = order[nearest]
-    known, n = place[index] == wanted, len(place)
-    values = {"people": np.ones(len(index)), "weight": pulled.weight, "squares": pulled.weight**2}
-    sampled = {
-        name: np.minimum(np.bincount(index[known], v[known], n), getattr(counts, name))
-        for name, v in values.items()
-    }
-    return {**sampled, "cost": counts.cost * sampled["people"] / counts.people}
-
-
-def problem_of_counts(
-    problem: CountedProblem, counts: EtaCounts, moves: tuple[bool, bool]
-) -> CountedProblem:
-    """Return the problem of all people where rows are the counts; η is the middle of the bin."""
-    rows = replace(
-        take_fit_rows(problem.rows, counts.line),
-        people=counts.people,
-        weight=counts.weight,
-        squares=counts.squares,
+    everything = (0.0, np.inf)
+    if n_others <= MAX_SINGLE:
+        return Bins(everything, (0.0, 1.0), 1.0)
+    score = evidence(
+        task, found.card.counted(task), costs_at(task, found.nearness, found.mean_distance)
     )
-    return replace(
-        problem,
-        rows=rows,
-        terms=CountedTerms(0.5 * (counts.low + counts.high)),  # type: ignore[arg-type]
-        is_open=problem.is_open[counts.line],
-        change_cost=None if problem.change_cost is None else counts.cost / counts.people,
-        may_raise=moves[0],
-        may_lower=moves[1],
-    )
+    ordered = -np.sort(-score[score > 0])
+    if not len(ordered):
+        return Bins((np.inf, -np.inf), (0.0, 1.0), 1.0)
 
+    def value_at(rank: float) -> float:
+        return float(ordered[int(np.clip(rank, 0, len(ordered) - 1))])
 
-def gap_at(problem: CountedProblem, counts: EtaCounts, offset: float) -> tuple[float, float]:
-    """Return the highest η that stays and the lowest that changes, with an offset of the bins."""
-    acts = problem.may_change
-    changed = (problem.terms.total(np.zeros(0), 0.0) + offset > 0) & acts
-    below = counts.high[acts & ~changed].max(initial=-np.inf)
-    return float(below), float(counts.low[changed].min(initial=np.inf))
-
-
-def refine(
-    query: EtaQuery, problem: CountedProblem, counts: EtaCounts, offset: float
-) -> EtaCounts | None:
-    """Return the counts with the two bins beside an offset counted again; None if not needed."""
-    acts = problem.may_change
-    below, above = gap_at(problem, counts, offset)
-    beside = acts & ((counts.high == below) | (counts.low == above))
-    beside &= counts.high > counts.low  # one value of η needs no finer bins
-    if not beside.any():
-        return None
-    low, high = float(counts.low[beside].min()), float(counts.high[beside].max())
-    inside = acts & (counts.low >= low) & (counts.high <= high)
-    finer = query.count_between(low, high, float(counts.people[inside].sum()))
-    again = counts.take(inside)
-    people = (again.line, again.people), (finer.line, finer.people)
-    check_same_people(*people, tolerance=MAX_ROUNDING)
-    return counts.take(~inside).join(finer)
+    n_changed, top = float((score > found.cut).sum()), value_at(0)
+    if is_swept:
+        return Bins(
+            (np.inf, -np.inf), (value_at(len(ordered)), value_at(0.001 * len(ordered))), top
+        )
+    width = MAX_SINGLE / 2 / n_others * len(task)
+    single = value_at(n_changed + width), value_at(n_changed - width)
+    fine = value_at(2 * n_changed + 0.01 * len(task)), value_at(0.5 * n_changed)
+    return Bins(single, fine, top)

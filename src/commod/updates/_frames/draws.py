@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.collation import TEXT_TYPES, quoted
+from commod._data.row_hash import spread_bits
 from commod._data.spark_lookup import is_spark, spark_functions
 from commod.exceptions import InputError
 
@@ -29,14 +30,32 @@ P, Q = 2147483579, 2147483549  # the largest primes below 2**31 that are 2 modul
 A = 1103515245  # any number spreads neighbouring keys
 N_ROUNDS = 3
 N_HEX_DIGITS = 15
+N_DRAW_BITS = 31  # of a draw, which is below P
 
 Seeds = tuple[int, int]
+FIT_SEEDS: Seeds = (1274126177, 668265263)  # of every fit: any two numbers below P
 
 
 def read_seeds(random_state: np.random.RandomState) -> Seeds:
     """Return the two numbers that a seed adds to the rule."""
     first, second = random_state.randint(1, P, 2).tolist()
     return first, second
+
+
+def key_hashes(keys: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return a number of 64 bits for each whole-number key, (n,): the draw of a fit comes first.
+
+    The other bits tell keys with the same draw apart.
+
+    Examples
+    --------
+    >>> key = np.array([12], dtype=np.int64)
+    >>> bool(key_hashes(key)[0] >> np.uint64(33) == draws_of(key, FIT_SEEDS)[0])
+    True
+    """
+    draws = draws_of(keys, FIT_SEEDS).astype(np.uint64)
+    others = spread_bits(keys.astype(np.int64).view(np.uint64)) >> np.uint64(N_DRAW_BITS)
+    return (draws << np.uint64(64 - N_DRAW_BITS)) | others
 
 
 def draws_of(keys: NDArray[np.int64], seeds: Seeds) -> NDArray[np.int64]:

@@ -8,7 +8,7 @@ many people.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any
 
@@ -24,20 +24,23 @@ from commod._data.group_names import group_names_of
 from commod._data.groups import read_groups
 from commod._data.labels import read_labels
 from commod._data.spark_lookup import SparkLookup, can_be_looked_up, is_spark, with_looked_up
-from commod._solvers.cells import Caps
-from commod._text import n_of
-from commod.exceptions import BaseModelError, InputError
+from commod.exceptions import InputError
 from commod.metrics._cells import Strata, strata_of
 from commod.metrics._constraint import Constraint
+from commod.updates._controlled_problem import problem_of
 from commod.updates._fit_rows import FitRows, rows_of_large_groups
 from commod.updates._frames.columns import FrameTable
+from commod.updates._frames.refusals import (
+    check_key,
+    check_weights,
+    missing_scores,
+    missing_values,
+)
 from commod.updates._frames.rescans import rows_differ
-from commod.updates._held_out import take_fit_rows
 from commod.updates._labels import outcomes_of
-from commod.updates._problem import Counts, FitProblem
+from commod.updates._problem import FitProblem
 
 Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Codes = NDArray[np.intp]
 
 MAX_LINES = 50_000  # a longer table holds single rows instead of groups
@@ -76,15 +79,9 @@ class Lines:
             number = number * len(position) + codes
         return number
 
-    @cached_property
-    def held_out(self) -> Mask:
-        """Return the lines of held-out people, (n,); none without `confidence`."""
-        values = self.values.get("held out")
-        return np.zeros(len(self), dtype=bool) if values is None else np.array(values, dtype=bool)
-
-    def with_number(self, name: str) -> nw.LazyFrame[Any]:
+    def with_number(self, lazy: nw.LazyFrame[Any], name: str) -> nw.LazyFrame[Any]:
         """Return the frame with the number of each row's line; negative where it is in none."""
-        lazy, keys, names = self.table.lazy, self.table.keys, self.table.names
+        keys, names = self.table.keys, self.table.names
         lookups: dict[str, SparkLookup] = {}
         codes = []
         for role, known in self.known.items():
@@ -99,11 +96,6 @@ class Lines:
         start = nw.lit(0, nw.Int64)
         number = reduce(lambda number, code: number * code[1] + code[0], codes, start)
         return with_looked_up(lazy, lookups).with_columns(number.alias(name))
-
-    def lookup(self, number: nw.Expr, of_line: Sequence[int]) -> nw.Expr:
-        """Return the whole number `of_line` (n,) of the line of each row, by bisection."""
-        order = np.argsort(self.numbers)
-        return _bisect(number, self.numbers[order].tolist(), [int(of_line[i]) for i in order])
 
     def of_numbers(self, row_numbers: NDArray[np.int64]) -> Codes:
         """Return the line of rows with these numbers."""
@@ -126,15 +118,6 @@ def _code(value: nw.Expr, known: Sequence[Any]) -> nw.Expr:
     return code
 
 
-def _bisect(value: nw.Expr, keys: Sequence[int], results: Sequence[int]) -> nw.Expr:
-    if len(set(results)) == 1:
-        return nw.lit(results[0], nw.Int64)
-    middle = len(keys) // 2
-    below = _bisect(value, keys[:middle], results[:middle])
-    above = _bisect(value, keys[middle:], results[middle:])
-    return nw.when(value < keys[middle]).then(below).otherwise(above)
-
-
 # ---------------------------------------------------------------------------------------------
 # Counting
 
@@ -142,9 +125,9 @@ def _bisect(value: nw.Expr, keys: Sequence[int], results: Sequence[int]) -> nw.E
 def count_lines(table: FrameTable) -> Lines:
     """Return the lines of a frame; refuse missing and invalid values, with their number."""
     keys = list(table.keys.values())
-    n, weight, squares, *bad = (
+    n, weight, squares, bad_key, bad_weight = (
         table.names.take(f"_commod_{name}")
-        for name in ("n", "weight", "squares", "bad_key", "bad_weight", "bad_cost")
+        for name in ("n", "weight", "squares", "bad_key", "bad_weight")
     )
     one, zero = nw.lit(1.0, nw.Float64), nw.lit(0.0, nw.Float64)
 
@@ -152,18 +135,17 @@ def count_lines(table: FrameTable) -> Lines:
         return nw.when(condition.fill_null(True)).then(one).otherwise(zero)
 
     amount = one if table.weight is None else nw.col(table.weight)
+    is_valid = (amount >= 0) & (amount < float("inf"))
     # not the draws: a count is quicker without them
-    checks = [nw.lit(False) if table.key is None else nw.col(table.key).is_null()]
-    for column in (table.weight, table.cost):
-        given = one if column is None else nw.col(column)
-        checks.append(~((given >= 0) & (given < float("inf"))))
+    no_key = nw.lit(False) if table.key is None else nw.col(table.key).is_null()
     lazy = table.lazy.with_columns(
         (one if table.weight is None else flag(amount > 0)).alias(n),
         amount.alias(weight),
         (amount * amount).alias(squares),
-        *(flag(check).alias(name) for check, name in zip(checks, bad, strict=True)),
+        flag(no_key).alias(bad_key),
+        (zero if table.weight is None else flag(~is_valid)).alias(bad_weight),
     )
-    sums = [nw.col(name).sum() for name in (n, weight, squares, *bad)]
+    sums = [nw.col(name).sum() for name in (n, weight, squares, bad_key, bad_weight)]
     fetched = fetch(lazy.group_by(*keys).agg(*sums), MAX_LINES)
     if fetched is None:
         raise InputError(
@@ -171,7 +153,9 @@ def count_lines(table: FrameTable) -> Lines:
             "to be compared. Put numbers into bins, or name fewer columns.",
             parameter="sensitive_features",
         )
-    _check(table, fetched, numbers(fetched, n), bad)
+    check_key(table, int(numbers(fetched, bad_key).sum()))
+    check_weights(table, int(numbers(fetched, bad_weight).sum()))
+    _check_known(table, fetched, numbers(fetched, n))
     _check_sums(table, numbers(fetched, weight), numbers(fetched, squares))
     kept = np.flatnonzero(numbers(fetched, n) > 0)
     # engines return groups in any order
@@ -186,38 +170,17 @@ def count_lines(table: FrameTable) -> Lines:
     )
 
 
-def _check(table: FrameTable, fetched: GroupTable, n: Floats, bad: Sequence[str]) -> None:
-    """Refuse an empty frame, missing groups, labels and conditions, and invalid numbers."""
-    n_rows, named = int(n.sum()), table.named
-    for name, column in zip(("key", "sample_weight", "change_cost"), bad, strict=True):
-        n_bad = int(numbers(fetched, column).sum())
-        if n_bad:
-            what = "missing" if name == "key" else "missing, negative, NaN or infinite"
-            raise InputError(
-                f"{name}: column {getattr(named, name)!r} is {what} in {n_of(n_bad, 'row')}. Drop "
-                "these rows, or correct them.",
-                parameter=name,
-            )
+def _check_known(table: FrameTable, fetched: GroupTable, n: Floats) -> None:
+    """Refuse an empty frame, and missing groups, labels, conditions and scores."""
+    n_rows = int(n.sum())
     if not n_rows:
         raise InputError("frame has 0 rows with a weight; at least 1 is needed.", parameter="frame")
     for role, column in table.keys.items():
         n_missing = int(n[[value is None for value in fetched[column]]].sum())
-        if not n_missing:
-            continue
-        if role in ("above", "open"):
-            raise BaseModelError(
-                f"Column {named.score!r} holds no score in [0, 1] in {n_missing:,} of {n_rows:,} "
-                "rows (NaN, null or outside). Every row needs a score: drop these rows, or make "
-                "probabilities of margins with 1 / (1 + exp(-m))."
-            )
-        parameter = {"group": "sensitive_features", "within": "constraints"}.get(
-            role.split()[0], role
-        )
-        raise InputError(
-            f"{parameter}: {n_of(n_missing, 'missing value')} in {n_rows:,} rows. Drop those rows, "
-            "or give them a value of their own, e.g. with fill_null('unknown').",
-            parameter=parameter,
-        )
+        if n_missing and role in ("above", "open"):
+            raise missing_scores(str(table.named.score), n_missing, n_rows)
+        if n_missing:
+            raise missing_values(role, n_missing, n_rows)
 
 
 def _check_sums(table: FrameTable, weight: Floats, squares: Floats) -> None:
@@ -255,14 +218,25 @@ def rows_of_lines(update: Any, lines: Lines) -> FitRows:
     sizes = np.bincount(groups.codes, lines.people, len(groups.labels)).astype(np.intp)
     size = update.min_group_size
     in_constraint = rows_of_large_groups(groups, lines.weight, size, names, sizes)
-    threshold = float(update.threshold)
-    above = np.array(lines.values["above"], dtype=bool)
-    scores = np.where(above, (1 + threshold) / 2, threshold / 2)
-    is_for_positive = bool(update._score_label() == update.pos_label_)
-    base = BaseScores(np.column_stack([1 - scores, scores]), threshold, is_for_positive)
+    base = _base_of_lines(update, lines)
+    hashes = np.zeros(n, dtype=np.uint64)  # a line has no fold
     rows = FitRows([], base, label, groups, in_constraint, lines.weight, names)
-    rows = replace(rows, people=lines.people, squares=lines.squares)
+    rows = replace(rows, people=lines.people, squares=lines.squares, hashes=hashes)
     return replace(rows, strata=_strata(rows, lines, constraints))
+
+
+def _base_of_lines(update: Any, lines: Lines) -> BaseScores:
+    """Return a score for each line, with its decision, that may change where the line may."""
+    threshold, margin = float(update.threshold), update.max_margin
+    above, is_open = (np.array(lines.values[role], dtype=bool) for role in ("above", "open"))
+    end = above * 1.0
+    near = (end - threshold) / 2
+    if margin is not None:
+        near = np.clip(near, -margin / 2, margin / 2)
+    is_beyond = (np.abs(end - threshold) > (np.inf if margin is None else margin)) | above
+    scores = np.where(is_open, threshold + near, np.where(is_beyond, end, threshold))
+    is_for_positive = bool(update._score_label() == update.pos_label_)
+    return BaseScores(np.column_stack([1 - scores, scores]), threshold, is_for_positive)
 
 
 def _strata(
@@ -287,102 +261,7 @@ def _strata(
 # The problem of all people
 
 
-@dataclass(frozen=True)
-class CountedTerms:
-    """The only thing that is known of the terms of counted people: their η without an offset."""
-
-    eta: Floats
-    n_terms: int = 0
-
-    def total(self, points: Floats, intercept: float) -> Floats:
-        """Return η, shape (n,)."""
-        return self.eta + intercept
-
-    def moments(self, weight: Floats) -> tuple[Floats, Floats]:
-        """Return no moments: there are no terms."""
-        return np.zeros(0), np.zeros(0)
-
-
-@dataclass(frozen=True)
-class CountedProblem(FitProblem):
-    """The problem of all people of a frame, whose rows are counts; `is_open` as in the lines.
-
-    `changed` (n,) are the rows that an update changes.
-    """
-
-    is_open: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
-    changed: Mask | None = None
-
-    @cached_property
-    def may_change(self) -> Mask:
-        """Return the rows whose decision may change, shape (n,)."""
-        allowed = np.where(self.rows.base.decisions, self.may_lower, self.may_raise)
-        return np.asarray(allowed & self.is_open)
-
-    @property
-    def decisions(self) -> Mask:
-        """Return the new decisions, shape (n,)."""
-        assert self.changed is not None
-        return self.rows.base.decisions ^ self.changed
-
-    @cached_property
-    def _n_changeable(self) -> tuple[Counts, Counts]:
-        decisions = self.rows.base.decisions
-        raisable, lowerable = (
-            np.rint(self.cells.totals((self.is_open & rows) * self.rows.each)).astype(np.int64)
-            for rows in (~decisions, decisions)
-        )
-        return raisable, lowerable
-
-
-def fit_half(problem: CountedProblem, lines: Lines) -> CountedProblem:
-    """Return the problem of the people who are not held out."""
-    if not lines.held_out.any():
-        return problem
-    return take_lines(problem, np.flatnonzero(~lines.held_out))
-
-
-def take_lines(problem: CountedProblem, index: Codes) -> CountedProblem:
-    """Return the problem of some lines (m,), whose η is not known."""
-    return replace(
-        problem,
-        rows=take_fit_rows(problem.rows, index),
-        terms=CountedTerms(np.zeros(len(index))),  # type: ignore[arg-type]
-        is_open=problem.is_open[index],
-        change_cost=None if problem.change_cost is None else problem.change_cost[index],
-        changed=None if problem.changed is None else problem.changed[index],
-    )
-
-
-def counted_problem(
-    update: Any,
-    rows: FitRows,
-    is_open: Mask,
-    eta: Floats,
-    random_state: np.random.RandomState,
-    cost: Floats | None = None,
-) -> CountedProblem:
-    """Return the problem of an update on counted people; `cost` (n,) is that of one change."""
-    may_raise, may_lower = update._may_move()
-    return CountedProblem(
-        rows=rows,
-        encoding=Encoding(()),
-        terms=CountedTerms(eta),  # type: ignore[arg-type]
-        constraint=update._constraint,
-        standing=update._standing,
-        caps=Caps(update.max_changes, update.max_accuracy_loss, update.max_volume_change),
-        may_raise=may_raise,
-        may_lower=may_lower,
-        sparsity=float(update.sparsity),
-        accuracy_weight=0.0,
-        monotone={},
-        use_all=False,
-        random_state=random_state,
-        min_category_size=update.min_category_size,
-        max_margin=update.max_margin,
-        raising_is_a_gain=update._raising_is_a_gain(),
-        borderline=float(update.borderline),
-        change_cost=cost,
-        cost_is_distance=rows.change_cost is None,
-        is_open=is_open,
-    )
+def problem_of_lines(update: Any, rows: FitRows) -> FitProblem:
+    """Return the problem of an update on counted people, whose columns are not known."""
+    no_terms = Encoding(())
+    return problem_of(update, rows, no_terms, no_terms.encode([]), {})

@@ -18,9 +18,8 @@ from commod._data.base_model import (
 from commod._data.frames import no_column
 from commod._text import n_of
 from commod.exceptions import BaseModelError
-from commod.updates._controlled_parameters import check_labels_given
+from commod.updates._controlled_parameters import check_labels_given, check_no_weighted_promise
 from commod.updates._frames.columns import NamedColumns, check_names, open_frame
-from commod.updates._frames.fit import refuse_unable
 from commod.updates._frames.scored import ScoredFrame, with_scores
 
 
@@ -38,7 +37,7 @@ def score_column(
         yield frame, named
         return
     update._check_parameters()  # before rows are scored, which may take long
-    refuse_unable(update, named)
+    check_no_weighted_promise(update, named.sample_weight)
     check_labels_given(update, named.y_true is not None)
     model = update.estimator
     known = frame if isinstance(frame, ScoredFrame) else None
@@ -46,17 +45,16 @@ def score_column(
     if known is not None:
         del schema[known.column]
     columns, features = columns_of(model, named, schema, update.locked_features)
-    single = (named.y_true, named.sample_weight, named.change_cost, named.key)
+    single = (named.y_true, named.sample_weight, named.key)
     others = [*named.sensitive, *named.conditions, *(name for name in single if name is not None)]
     keep = [*features, *others]
     scoring = nullcontext(known) if known else with_scores(frame, model, columns, keep=keep)
     with scoring as scored:
         _compare_decisions(update, scored)
-        update.estimator = ModelScores(scored.column, classes_=getattr(model, "classes_", None))
-        yield (
-            scored.frame,
-            replace(named, score=scored.column, features=tuple(features), scored=scored.text),
-        )
+        is_read = set(columns) <= set(features)
+        classes = getattr(model, "classes_", None)
+        update.estimator = ModelScores(scored.column, classes_=classes, reads_others=not is_read)
+        yield scored.frame, replace(named, score=scored.column, features=tuple(features))
     _give_back(update, model, list(dict.fromkeys([*columns, *features])))
 
 

@@ -1,6 +1,6 @@
 """Let a base model score a table where it is, by batches, and keep the scores for several scans.
 
-A fit reads the scores in four scans or more, so they are computed once and kept:
+A fit reads the scores in several scans, so they are computed once and kept:
 
 - Eager frames are in memory already: the scores become a column.
 - DuckDB, polars, Arrow datasets and Parquet files: Arrow batches stream through the model. The
@@ -47,7 +47,7 @@ from commod._data.frames import no_column
 from commod._data.spark_lookup import is_spark
 from commod._data.tables import FreeNames
 from commod._io.optional import import_optional
-from commod._text import n_of, shorten
+from commod._text import shorten
 from commod.exceptions import BaseModelError, InputError
 from commod.updates._frames.columns import GLOB, hive_columns, open_frame
 
@@ -65,7 +65,6 @@ class ScoredFrame:
     - `frame`: the columns that were asked for and the scores, in the engine of the original.
     - `column`: the name of the column of scores, which no other column has.
     - `first_rows`, `first_scores`: some rows as the model sees them, and their scores.
-    - `text`: where the scores are kept, as a sentence.
     """
 
     frame: Any
@@ -73,7 +72,6 @@ class ScoredFrame:
     n_rows: int
     first_rows: Any
     first_scores: Floats
-    text: str
 
 
 @contextmanager
@@ -168,10 +166,9 @@ class ScoringJob:
         is_incomplete = zip(changing, known, strict=True)
         return int(n_rows), frozenset(c for c, n in is_incomplete if n < n_rows)
 
-    def scored(self, frame: Any, n_rows: int, first: tuple[Any, Floats], text: str) -> ScoredFrame:
+    def scored(self, frame: Any, n_rows: int, first: tuple[Any, Floats]) -> ScoredFrame:
         """Return the frame with its scores."""
-        said = f"The base model {model_name(self.model)} scored {n_of(n_rows, 'row')} in batches"
-        return ScoredFrame(frame, self.name, n_rows, *first, f"{said}{text}.")
+        return ScoredFrame(frame, self.name, n_rows, *first)
 
     def first_scores(self, rows: Any) -> tuple[Any, Floats]:
         """Return some rows with their scores; so a model that cannot score fails at once."""
@@ -198,7 +195,7 @@ class ScoringJob:
             column = nw.new_series(self.name, scores, nw.Float64, backend=frame.implementation)
             scored = kept.with_columns(column).to_native()
         first = rows_from(0, FIRST_ROWS), scores[:FIRST_ROWS]
-        return self.scored(scored, len(frame), first, "")
+        return self.scored(scored, len(frame), first)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -220,9 +217,7 @@ def _in_a_file(job: ScoringJob) -> Iterator[ScoredFrame]:
         _check_disk(folder, head.select(job.kept), n_rows)
         path = str(Path(folder) / "scores.parquet")
         _write_scores(job, source, types, path, head)
-        n_bytes = os.path.getsize(path)
-        text = f", and {_size(n_bytes)} of temporary files held the scores until the end"
-        yield job.scored(_open_scores(job.lazy, path), n_rows, first, text)
+        yield job.scored(_open_scores(job.lazy, path), n_rows, first)
 
 
 def _write_scores(
@@ -382,8 +377,7 @@ def _in_spark(job: ScoringJob) -> Iterator[ScoredFrame]:
         scored = frame.mapInArrow(score, schema).persist()
     try:
         n_rows = _count_scored(scored)
-        text = ", and Spark kept the scores in its cache until the end"
-        yield job.scored(scored, n_rows, first, text)
+        yield job.scored(scored, n_rows, first)
     finally:
         scored.unpersist()
 

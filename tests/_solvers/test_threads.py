@@ -5,10 +5,10 @@ from threading import Barrier
 
 import numpy as np
 import pytest
-from commod._solvers.search.threads import single_blas_thread
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
+from commod._solvers.threads import single_blas_thread
 from commod.datasets import make_biased
 from quick_updates import quick_control
 
@@ -26,7 +26,7 @@ def test_fits_in_four_threads_leave_the_number_of_blas_threads_unchanged():
 
     def fit(_):
         everybody_is_ready.wait()
-        update = quick_control(model, target=0.8, sparsity=0)
+        update = quick_control(model, target=0.8)
         update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
 
     with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(4) as pool:
@@ -46,7 +46,7 @@ def test_a_fit_is_the_same_to_the_last_bit_with_one_and_two_threads():
 
     def points_with(n_threads):
         with threadpool_limits(n_threads, user_api="blas"):
-            update = quick_control(model, target=0.8, target_on="new_rows", random_state=0)
+            update = quick_control(model, target=0.8, target_on="new_rows")
             update.fit(X, data.target, sensitive_features=data.sensitive_features)
         return [update.scorecard_.intercept, *update.scorecard_.points]
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
-from commod._solvers.search import design as design_module
-from commod._solvers.search.design import Design, row_blocks, unit_spread
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commod._data.columns import read_columns
 from commod._data.encoding import learn_encoding
+from commod._solvers import design as design_module
+from commod._solvers.design import Design, row_blocks
 
 quick = settings(deadline=None, max_examples=25)
 
@@ -58,16 +58,8 @@ def test_lookups_say_what_columns_of_zeros_and_ones_say(seed, n, n_numbers, size
     w, g = rng.normal(size=design.width), rng.normal(size=n)
     np.testing.assert_allclose(design.times(w), dense @ w, atol=1e-9)
     np.testing.assert_allclose(design.gradient(g), dense.T @ g, atol=1e-9)
-    keep = rng.random(design.width) < 0.6
-    part = design.select(keep)
-    np.testing.assert_allclose(part.times(w[keep]), dense[:, keep] @ w[keep], atol=1e-9)
-    np.testing.assert_allclose(part.gradient(g), dense[:, keep].T @ g, atol=1e-9)
-    p = int((keep[: design.numeric.shape[1]]).sum())
-    np.testing.assert_allclose(part.present().toarray(), dense[:, keep][:, p:], atol=1e-12)
-    eta = part.times(w[keep]) + 0.1
-    without = eta[:, None] - dense[:, keep] * w[keep]
-    expected = g @ (without > 0) - g @ (eta > 0)
-    np.testing.assert_allclose(part.gain_without(w[keep], eta, g)[p:], expected[p:], atol=1e-9)
+    p = design.numeric.shape[1]
+    np.testing.assert_allclose(design.present().toarray(), dense[:, p:], atol=1e-12)
 
 
 def test_small_columns_share_a_lookup_and_large_ones_keep_their_own():
@@ -109,9 +101,6 @@ def test_many_categories_take_two_bytes_and_none_is_lost(sizes, bytes_of_code, m
     np.testing.assert_allclose(design.times(w), dense @ w, atol=1e-9)
     np.testing.assert_allclose(design.gradient(g), dense.T @ g, atol=1e-9)
     np.testing.assert_allclose(design.present().toarray(), dense, atol=1e-12)
-    eta = design.times(w)
-    gains = [g @ (eta > dense[:, j] * w[j]) - g @ (eta > 0) for j in range(design.width)]
-    np.testing.assert_allclose(design.gain_without(w, eta, g), gains, atol=1e-9)
 
 
 @pytest.mark.parametrize("n", [0, 1, design_module.BLOCK_SIZE, design_module.BLOCK_SIZE + 1])
@@ -150,18 +139,6 @@ def test_the_sparse_design_is_the_dense_one(table):
     w, g = rng.normal(size=design.width), rng.normal(size=len(design))
     np.testing.assert_allclose(design.times(w), dense @ w, atol=1e-12)
     np.testing.assert_allclose(design.gradient(g), dense.T @ g, atol=1e-12)
-    keep = rng.random(design.width) < 0.5
-    few = design.select(keep)
-    np.testing.assert_allclose(few.times(w[keep]), dense[:, keep] @ w[keep], atol=1e-12)
-    assert np.array_equal(few.terms, design.terms[keep])
-
-
-def test_a_design_of_no_columns_is_zero_everywhere(table):
-    terms, weight = table
-    design = Design.of(terms, *terms.moments(weight))
-    nothing = design.select(np.zeros(design.width, dtype=bool))
-    assert not nothing.times(np.zeros(0)).any()
-    assert nothing.gradient(np.ones(len(design))).shape == (0,)
 
 
 def test_terms_without_spread_are_left_out(table):
@@ -171,11 +148,3 @@ def test_terms_without_spread_are_left_out(table):
     scale[[0, terms.n_terms - 1]] = 0.0
     design = Design.of(terms, mean, scale)
     assert sorted(design.terms) == list(range(1, terms.n_terms - 1))
-
-
-def test_unit_spread_makes_the_spread_one_and_leaves_zero_alone(table):
-    terms, weight = table
-    design = Design.of(terms, *terms.moments(weight))
-    w = unit_spread(design, np.arange(1.0, design.width + 1))
-    assert design.times(w).std() == pytest.approx(1)
-    assert not unit_spread(design, np.zeros(design.width)).any()

@@ -1,0 +1,43 @@
+"""Counts of the people of each cell, compared with plain counting."""
+
+import numpy as np
+import pytest
+
+from commod._solvers.cells import Cells, count_cells
+
+
+@pytest.mark.parametrize(
+    ("constraints", "sizes", "positives"),
+    [
+        ("demographic_parity", [[2, 3]], [[2, 1]]),
+        ("equalized_odds", [[1, 2], [1, 1]], [[1, 1], [1, 0]]),
+        ("true_positive_rate_parity", [[1, 2]], [[1, 1]]),
+        ("false_positive_rate_parity", [[1, 1]], [[1, 0]]),
+    ],
+)
+def test_counts_of_cells(constraints, sizes, positives):
+    group = np.array([0, 0, 1, 1, -1, 1])  # the fifth row belongs to no large group
+    label = np.array([True, False, True, False, True, True])
+    decisions = np.array([True, True, True, False, True, False])
+    cells = Cells.of(constraints, group, 2, label)
+    counted = count_cells(cells, decisions)
+    assert [part.tolist() for part in counted] == [sizes, positives]
+    twice = count_cells(cells, decisions, np.full(6, 2.0))
+    assert [(part // 2).tolist() for part in twice] == [sizes, positives]
+
+
+def test_many_cells_are_counted_one_by_one():
+    n_groups = 300
+    n, rng = 20 * n_groups, np.random.default_rng(0)
+    group = np.arange(n) % n_groups
+    label = (np.arange(n) // n_groups) % 2 == 0
+    group[rng.random(n) < 0.1] = -1
+    decisions = rng.random(n) < 0.4
+    cells = Cells.of("equalized_odds", group, n_groups, label)
+    members = [(group == c % n_groups) & (label == (c < n_groups)) for c in range(2 * n_groups)]
+    sizes, positives = count_cells(cells, decisions)
+    assert sizes.ravel().tolist() == [cell.sum() for cell in members]
+    assert positives.ravel().tolist() == [(cell & decisions).sum() for cell in members]
+    some = rng.permutation(n)[: n // 3]
+    part = cells.take(some).totals(np.ones(len(some)))
+    assert part.ravel().tolist() == [cell[some].sum() for cell in members]

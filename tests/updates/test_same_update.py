@@ -1,0 +1,130 @@
+"""The same rows give the same update: in every order, as every frame, and on every BLAS kernel."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import platform
+import subprocess
+import sys
+from functools import cache
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from commod import ControlledDebiaser, ScoreColumn
+from commod.datasets import make_biased
+
+REQUESTS = {
+    "parity": ({"target": 0.8}, 2),
+    "odds": ({"constraints": "equalized_odds", "target": 0.2}, 2),
+    "three groups": ({"target": 0.8, "numeric": "bins"}, 3),
+}
+KERNELS = {
+    "x86_64": ("Nehalem", "Haswell", "SkylakeX"),
+    "AMD64": ("Nehalem", "Haswell", "SkylakeX"),
+    "aarch64": ("ARMV8", "NEOVERSEN1", "NEOVERSEV1"),
+    "arm64": ("ARMV8", "NEOVERSEN1", "NEOVERSEV1"),
+}
+
+
+@cache
+def table(n_groups):
+    """Return X with scores, numbers, text, gaps and equal rows; y; and groups."""
+    shares = (0.5, 0.5) if n_groups == 2 else (0.5, 0.3, 0.2)
+    data = make_biased(900, bias=1.5, n_categories=5, group_shares=shares, random_state=0)
+    numbers, random = data.data.select_dtypes("number"), np.random.default_rng(0)
+    model = LogisticRegression().fit(numbers[:300], data.target[:300])
+    X = data.data.assign(score=model.predict_proba(numbers)[:, 1], n=random.poisson(3, 900))
+    X.loc[random.random(900) < 0.1, "x1"] = np.nan
+    rows = np.r_[np.arange(900), np.arange(0, 900, 7)]
+    X = X.iloc[rows].reset_index(drop=True)
+    return X, np.asarray(data.target)[rows], np.asarray(data.sensitive_features)[rows]
+
+
+def patch(request, X, y, groups):
+    """Return the patch of a fit, without the time of the fit."""
+    update = ControlledDebiaser(ScoreColumn("score"), **REQUESTS[request][0])
+    written = json.loads(update.fit(X, y, sensitive_features=groups).to_patch().to_json())
+    return {name: part for name, part in written.items() if name not in ("created", "digest")}
+
+
+@pytest.fixture(scope="module", params=REQUESTS)
+def fitted(request):
+    rows = table(REQUESTS[request.param][1])
+    found = patch(request.param, *rows)
+    assert found["reached"]["change_rate"] > 0.02
+    return request.param, rows, found
+
+
+def test_the_order_of_the_rows_does_not_matter(fitted):
+    name, (X, y, groups), found = fitted
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(len(X))
+        assert patch(name, X.iloc[order], y[order], groups[order]) == found
+
+
+@pytest.mark.parametrize("frame", [pl.from_pandas, pa.Table.from_pandas], ids=["polars", "arrow"])
+def test_the_kind_of_frame_does_not_matter(fitted, frame):
+    name, (X, y, groups), found = fitted
+    assert patch(name, frame(X), y, groups) == found
+
+
+# The scores are in the table: a base model's own fit may depend on the kernel.
+CHILD = """
+import json, pickle, sys
+from threadpoolctl import threadpool_info
+import scipy.linalg
+from test_same_update import REQUESTS, patch
+tables = pickle.load(open(sys.argv[1], "rb"))
+kernels = sorted({one["architecture"] for one in threadpool_info() if "architecture" in one})
+patches = {name: patch(name, *tables[n]) for name, (_, n) in REQUESTS.items()}
+print(json.dumps([kernels, patches]))
+"""
+
+
+@pytest.mark.slow
+def test_the_blas_kernel_does_not_matter(tmp_path):
+    """Sums of products differ in their last bits between kernels."""
+    pytest.importorskip("threadpoolctl")
+    known = KERNELS.get(platform.machine())
+    if known is None:
+        pytest.skip(f"no kernels are known for {platform.machine()}")
+    stored = tmp_path / "tables.pickle"
+    stored.write_bytes(pickle.dumps({n: table(n) for _, n in REQUESTS.values()}))
+    path = os.pathsep.join([os.path.dirname(__file__), *filter(None, sys.path)])
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", CHILD, str(stored)],
+            env={**os.environ, "OPENBLAS_CORETYPE": kernel, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for kernel in known
+    ]
+    found = {}
+    for kernel, child in zip(known, children, strict=True):
+        out, err = child.communicate()
+        if child.returncode < 0:  # the processor does not know an instruction of this kernel
+            continue
+        assert child.returncode == 0, err
+        used, patches = json.loads(out)
+        if used == [kernel]:  # otherwise, the library has no such kernel
+            found[kernel] = patches
+    if len(found) < 2:
+        pytest.skip(f"of the kernels {', '.join(known)}, {len(found)} run here")
+    first, *others = found.values()
+    for other in others:
+        assert other == first
+
+
+def test_rows_that_differ_give_another_update():
+    """The comparison above is not an empty one."""
+    X, y, groups = table(2)
+    other = patch("parity", X[50:], y[50:], groups[50:])
+    assert other["ratio"] != patch("parity", X, y, groups)["ratio"]
