@@ -122,7 +122,7 @@ def _runs_by_job(runs: pd.DataFrame, before: pd.DataFrame) -> list[JobRuns]:
     found = []
     for job in jobs():
         if job not in earlier:
-            continue
+            raise SystemExit(f"heart_0_2.csv.gz has no results for {job}.")
         of_job = earlier[job].sort_values("seed")
         by_seed = dict(iter(paths[job[:3]].groupby("seed")))
         points = [by_seed[seed][FIGURES].to_numpy() for seed in of_job["seed"]]
