@@ -212,13 +212,15 @@ def find_card(
     least = least if settings.nearness is None else settings.nearness
     mean = mean_distance(task)
     cost = costs_at(task, least, mean)
-    sums, rates = found.start, task.base_rates
-    for step in range(N_PASSES + 1):
+    sums, rates, passes = found.start, task.base_rates, []
+    for _ in range(N_PASSES + 1):
         valued = price(found, sums, cost, settings, rates)
-        if step == N_PASSES or not np.isfinite(valued.stop.cut):
+        passes.append((sums, valued))
+        if not np.isfinite(valued.stop.cut):
             break
         rates = valued.stop.rates
         sums = sums_of(task, found.design, local_weights(task, valued, cost))
+    sums, valued = min(reversed(passes), key=lambda one: one[1].stop.rank(task))
     card, n_lines = card_of(found, sums, valued.coef, settings)
     score = evidence(task, card.counted(task), cost)
     stop = best_stop(task, score, is_budget=settings.is_budget)
@@ -248,7 +250,7 @@ def card_of(found: Regression, sums: Sums, coef: Floats, settings: Settings) -> 
 def _solved(
     found: Regression, gram: Floats, cross: Floats, settings: Settings
 ) -> tuple[Points, Lines]:
-    task, design, alpha = found.task, found.design, found.alpha
+    task, design, penalty = found.task, found.design, found.penalty
     cross = beside_pinned(gram, cross, task, design)
     lines = all_lines(found.is_free)
     if settings.max_lines is not None:
