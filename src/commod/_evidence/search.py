@@ -250,7 +250,7 @@ def card_of(found: Regression, sums: Sums, coef: Floats, settings: Settings) -> 
 def _solved(
     found: Regression, gram: Floats, cross: Floats, settings: Settings
 ) -> tuple[Points, Lines]:
-    task, design, penalty = found.task, found.design, found.penalty
+    task, design, alpha = found.task, found.design, found.alpha
     cross = beside_pinned(gram, cross, task, design)
     lines = all_lines(found.is_free)
     if settings.max_lines is not None:
