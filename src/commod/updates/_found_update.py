@@ -56,8 +56,9 @@ class FittedUpdate(NamedTuple):
     """The update that was found, and the problem that it solves, in the direction that it keeps.
 
     `problem` has the rows that points come from, and `task` those that the cut was counted on. If
-    these are more, `counted` has them; else it is None. `expectation` is None where the target is one on the fit rows. `optimism` says in words that the
-    base model has seen the fit rows; it is empty where nothing speaks for that.
+    these are more, `counted` has them; else it is None. `expectation` is None where the target is
+    one on the fit rows. `optimism` says in words that the base model has seen the fit rows; it is
+    empty where nothing speaks for that.
     """
 
     problem: FitProblem
