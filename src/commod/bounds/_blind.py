@@ -109,8 +109,10 @@ def blind_changes(
     decided = rows.decisions
     may_change = np.where(decided, moves.may_lower, moves.may_raise)
     columns = read_columns(X)
-    task = _task(constraint, float(target), columns, rows, may_change)
-    score = _blind_score(task, columns)
+    hashes = row_hashes(columns)
+    task = _task(constraint, float(target), rows, may_change, hashes)
+    # People of equal probabilities change one by one: a rule may draw among them.
+    score = _blind_score(task, columns) * (1 + 1e-9 * (hashes / 2.0**64))
     stop = best_stop(task, score)
     if not stop.is_reached:
         return BlindChanges(float("inf"), float("nan"), (float("nan"), float("nan")))
@@ -120,9 +122,9 @@ def blind_changes(
 def _task(
     constraint: Constraint,
     target: float,
-    columns: Sequence[Column],
     rows: GroupedDecisions,
     may_change: NDArray[np.bool_],
+    hashes: NDArray[np.uint64],
 ) -> EvidenceTask:
     """Return the question whom to change; people have no terms, but probabilities of cells."""
     n, n_groups = len(rows.decisions), len(rows.groups.labels)
@@ -140,7 +142,7 @@ def _task(
         sign=none,
         is_ordered=none.astype(bool),
         pinned=none,
-        fold=(row_hashes(columns) % np.uint64(N_FOLDS)).astype(np.int8),
+        fold=(hashes % np.uint64(N_FOLDS)).astype(np.int8),
         positive=rows.decisions,
         distance=np.zeros(n),
         may_change=may_change,
