@@ -241,9 +241,7 @@ def fit_edit(
             # Terms without points stay without them, and edited points stay as they are.
             is_fixed = edited.is_edited | (own.values == 0)
             pinned = np.where(is_fixed, own.values, np.nan)
-            refitted = find_update(
-                replace(task, pinned=pinned), settings._replace(max_lines=None, is_whole=False)
-            )
+            refitted = find_update(replace(task, pinned=pinned), settings._replace(max_lines=None))
             # The cut is one for these points, so only what leaving out a fold changes is taken.
             unseen = refitted.card.out_of_fold - refitted.card.in_sample
             card = replace(card, out_of_fold=in_sample + unseen)
