@@ -386,7 +386,7 @@ def draw_credit() -> Any:
     figure, (left, right) = plt.subplots(
         1, 2, figsize=(9.6, 3.4), width_ratios=(3, 2), layout="constrained"
     )
-    names = {"update": "few changes", "smaller": "small amounts", "tight": "at most 2 %"}
+    names = {"update": "few changes", "nearer": "near the threshold", "tight": "at most 2 %"}
     for place, key in enumerate(names):
         gain = it[key].changes(it["new_rows"]).gain
         ends = 0.0
@@ -410,7 +410,7 @@ def draw_credit() -> Any:
         right.plot(place, value.value, "o", color=BLUE, markersize=9)
         right.text(place + 0.08, value.value + 0.02, f"{value.value:.2f}", va="bottom")
     right.axhline(0.8, color="black", linewidth=1)
-    right.set_xticks([0, 1], ["before", "few changes"])
+    right.set_xticks([0, 1], ["before", "near the threshold"])
     right.set(xlim=(-0.5, 1.5), ylim=(0, 1.05), ylabel="P-rule, 95% interval")
     clean(right, "400 new people, 76 of them young")
     return figure
