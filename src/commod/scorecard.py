@@ -32,6 +32,7 @@ __all__ = [
     "DISTANCE_COLUMN",
     "MARGIN_COLUMN",
     "SCORE_EDITS",
+    "UNREACHED_CUT",
     "Crossing",
     "EvidenceRule",
     "Scorecard",
@@ -48,6 +49,7 @@ __all__ = [
 
 MARGIN_COLUMN = "base margin"  # column of the margin, for COMMOD with `reads_score`
 DISTANCE_COLUMN = "distance from the threshold"  # column of |score − threshold|
+UNREACHED_CUT = 1e12  # of an edited scorecard that has points, but changes nobody
 SCORE_EDITS = ("changed_only", "all")  # which scores an update edits
 CROSSING_WIDTH = 0.01  # share of the room beyond the threshold that changed scores are put into
 SCORE_CLIP = 1e-15  # keeps the logit of a score of 0 or 1 finite
@@ -155,6 +157,8 @@ class EvidenceRule:
         >>> EvidenceRule(cut=0.42, may_lose=False).sentences("“no”", "“yes”")
         ['If the base decision is “no” and the sum is above 0.42, the decision becomes “yes”.']
         """
+        if self.cut >= UNREACHED_CUT:
+            return ["No decision changes."]
         start, slope = (f"{self.cut * x:.6g}" for x in (self.fixed_cost, self.cost_per_distance))
         farther = "the farther the score is from the threshold"
         minus = "−" if self.fixed_cost else ""

@@ -63,10 +63,10 @@ def test_rows_of_many_groups_find_their_line(spark, kind):
     groups = [f"g {i}" if kind == "string" else 10**12 + 7 * i for i in range(60)]
     rows = [(groups[i % 60], i % 2 == 0) for i in range(240)]
     frame = nw.from_native(spark.createDataFrame(rows, f"g {kind}, above boolean"))
-    table = SimpleNamespace(lazy=frame, keys={"g": "g", "above": "above"}, names=FreeNames(["g"]))
+    table = SimpleNamespace(keys={"g": "g", "above": "above"}, names=FreeNames(["g"]))
     values = {"g": [g for g in groups for _ in (0, 1)], "above": [False, True] * 60}
     lines = Lines(table, values, *[np.ones(120)] * 3)
-    numbered = lines.with_number("line").to_native().collect()
+    numbered = lines.with_number(frame, "line").to_native().collect()
     place = dict(zip(zip(*values.values(), strict=True), lines.numbers.tolist(), strict=True))
     assert [row.line for row in numbered] == [place[row.g, row.above] for row in numbered]
 

@@ -82,7 +82,9 @@ def test_without_labels_extra_changes_go_to_people_nearer_to_the_threshold(seed)
 def test_people_with_the_same_points_change_in_the_order_of_their_scores():
     X, _, s = table()
     update = fit((X, None, s), borderline=1, direction="gains_only")
-    low = X.iloc[[int(np.argmax(update.raw_ratio(X)))] * 50].assign(score=np.linspace(0.01, 0.5, 50))
+    low = X.iloc[[int(np.argmax(update.raw_ratio(X)))] * 50].assign(
+        score=np.linspace(0.01, 0.5, 50)
+    )
     changed = update.changes(low).changed
     assert changed[:-1].any()  # the last one is at the threshold, where nobody changes
     first = int(np.argmax(changed))
@@ -116,7 +118,8 @@ def test_the_limit_knows_who_is_beyond_the_gate():
 def test_gains_alone_are_kept_only_within_the_extra_changes(seed, target):
     rows = table(seed, n=400)
     gains, losses = (
-        fit(rows, borderline=0, target=target, direction=one) for one in ("gains_only", "losses_only")
+        fit(rows, borderline=0, target=target, direction=one)
+        for one in ("gains_only", "losses_only")
     )
     for borderline in (0, 0.25):
         update = fit(rows, borderline=borderline, target=target)

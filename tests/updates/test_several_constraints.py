@@ -6,10 +6,17 @@ import pytest
 
 from commod import ControlledDebiaser, ScoreColumn, audit, frontier
 from commod.constraints import (
+    AccuracyParity,
     DemographicParity,
     EqualizedOdds,
+    ErrorRatio,
+    FalsePositiveRateParity,
+    Maximum,
     Minimum,
     MinimumRate,
+    MinimumTruePositiveRate,
+    Parity,
+    PredictiveParity,
     TruePositiveRateParity,
 )
 from commod.exceptions import InputError, TargetWarning
@@ -33,6 +40,123 @@ def people():
     )
     y = (rng.random(n) < X["score"]).to_numpy().astype(int)
     return X, y, np.where(group, "women", "men")
+
+
+def drawn(n, seed):
+    """Return people of three groups, whom several columns tell apart, and their weights."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 3, n)
+    band = rng.choice(["low", "high"], n)
+    X = pd.DataFrame(
+        {
+            "proxy": rng.normal(group, 0.9),
+            "other": rng.normal(group == 1, 0.9),
+            "town": np.where(rng.random(n) < 0.6, group.astype(str), rng.choice(["0", "1"], n)),
+            "band": band,
+        }
+    )
+    signal = rng.normal(0.9 - 0.5 * group + 0.2 * (band == "low"), 1.0)
+    X["score"] = 1 / (1 + np.exp(-signal))
+    y = (rng.random(n) < 1 / (1 + np.exp(-(signal + 0.1 * group)))).astype(int)
+    return X, y, group, rng.choice([0.5, 1.0, 2.0], n)
+
+
+@pytest.fixture(scope="module")
+def three():
+    return drawn(2400, 5)
+
+
+def metrics_of(constraints, update, rows, **weight):
+    """Return all metrics of an update by the public functions."""
+    X, y, group, _ = rows
+    band = {"control_features": X["band"]} if "within" in repr(constraints) else {}
+    value = constraints.value(y, update.predict(X), sensitive_features=group, **band, **weight)
+    return np.atleast_1d(value).tolist()
+
+
+ALL = [
+    DemographicParity(ratio=0.9),
+    DemographicParity(difference=0.1),
+    EqualizedOdds(0.3),
+    EqualizedOdds(largest=0.15),
+    TruePositiveRateParity(0.1),
+    FalsePositiveRateParity(ratio=0.7),
+    AccuracyParity(difference=0.02),
+    PredictiveParity(difference=0.01),
+    ErrorRatio(ratio=0.5),
+    Parity("error ratio", difference=0.4),
+    Maximum("error ratio", 1.2),
+    Parity("F1 score", difference=0.1),
+    Parity("negative predictive value", ratio=0.97),
+    Parity("labels per selection", ratio=0.8),
+    MinimumRate(0.6),
+    MinimumTruePositiveRate(0.7),
+    Minimum("precision", 0.75),
+    Maximum("false positive rate", 0.55),
+    DemographicParity(ratio=0.8).within("band"),
+    DemographicParity(ratio=0.9).within("band", over="average"),
+    EqualizedOdds(0.4).within("band"),
+    EqualizedOdds(0.3).within("band", over="average"),
+    PredictiveParity(difference=0.01).within("band", over="average"),
+    DemographicParity(ratio=0.85) & MinimumTruePositiveRate(0.7),
+    EqualizedOdds(0.35) & PredictiveParity(difference=0.15),
+    DemographicParity(ratio=0.85).within("band")
+    & AccuracyParity(difference=0.1)
+    & MinimumRate(0.5),
+]
+
+
+@pytest.mark.parametrize("constraints", ALL, ids=repr)
+def test_every_constraint_holds_on_the_fit_rows_with_few_changes(three, constraints):
+    X, y, group, _ = three
+    update = quick_control(BASE, constraints=constraints).fit(X, y, sensitive_features=group)
+    values = metrics_of(constraints, update, three)
+    assert update.reached_, update.status_
+    assert list(update.values_.values()) == pytest.approx(values)
+    parts = getattr(constraints, "parts", (constraints,))
+    assert all(one.constraint.is_met(v, one.bound) for one, v in zip(parts, values, strict=True))
+    assert 0 < update.limit_ <= update.change_rate_ <= 3 * update.limit_ + 0.03
+
+
+@pytest.mark.parametrize(
+    "constraints",
+    [
+        DemographicParity(ratio=0.85),
+        EqualizedOdds(0.35),
+        ErrorRatio(ratio=0.5),
+        Parity("labels per selection", ratio=0.8),
+        DemographicParity(ratio=0.8).within("band"),
+        DemographicParity(ratio=0.85) & MinimumTruePositiveRate(0.8),
+        DemographicParity(ratio=0.85) & AccuracyParity(difference=0.15) & MinimumRate(0.5),
+    ],
+    ids=repr,
+)
+def test_what_is_expected_of_several_metrics_is_near_to_what_new_people_get(three, constraints):
+    X, y, group, weight = three
+    update = ControlledDebiaser(BASE, constraints=constraints)
+    update.fit(X, y, sensitive_features=group, sample_weight=weight)
+    assert update.reached_, update.status_
+    expected = list(update.expected_values_.values())
+    assert list(update.expected_values_) == list(update.values_)
+    parts = getattr(constraints, "parts", (constraints,))
+    assert all(one.constraint.is_met(v, one.bound) for one, v in zip(parts, expected, strict=True))
+    reached = metrics_of(constraints, update, drawn(20_000, 6))
+    assert reached == pytest.approx(expected, abs=0.08)
+    low, high = update.expected_interval_
+    assert low <= reached[0] <= high
+
+
+@pytest.mark.parametrize("constraints", [DemographicParity(ratio=0.9), EqualizedOdds(0.4)])
+def test_weights_and_intersections_count(three, constraints):
+    X, y, group, weight = three
+    both = pd.DataFrame({"group": group, "band": X["band"]})
+    update = quick_control(BASE, constraints=constraints)
+    update.fit(X.drop(columns="band"), y, sensitive_features=both, sample_weight=weight)
+    people = {"sensitive_features": both, "sample_weight": weight}
+    value = constraints.value(y, update.predict(X.drop(columns="band")), **people)
+    assert update.reached_
+    assert value == pytest.approx(update.fairness_)
+    assert constraints.constraint.is_met(value, constraints.bound)
 
 
 def fit(people, constraints, **parameters):

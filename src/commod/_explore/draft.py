@@ -164,11 +164,11 @@ class Draft:
     @cached_property
     def segments(self) -> Segments:
         """Return rules that describe who changes; people of hidden groups are in none."""
-        update, shown = self.base.update, self.base.shown
+        update, shown, fitted = self.base.update, self.base.shown, self.base.fitted
         positive_is_good = bool(update.pos_label_ == update.favorable_label_)
-        decisions = self.base.fitted.before, self.now.after
+        decisions = fitted.before, self.now.after
         before, after = (mask[shown] == positive_is_good for mask in decisions)
-        scores = self.base.fitted.problem.rows.base.deployed.scores[shown]
+        scores = fitted.as_given(fitted.problem.rows.base.deployed.scores)[shown]
         distance = distance_column(scores, float(update.fitted_param("threshold")))
         X = self.base.people.X
         source = PausedColumns(
@@ -192,11 +192,11 @@ class Draft:
         for after in points_at_targets(fitted, self.now, N_TARGETS):
             self._pause()
             steps.append(self._step(after))
-        own = self._step(self.now.after)
+        own = self._step(fitted.as_in_problem(self.now.after))
         others = [step for step in steps if step.n_changes != own.n_changes]
         higher = problem.constraint.higher_is_fairer
         listed = sorted([*others, own], key=lambda s: s.fairness if higher else -s.fairness)
-        accuracy = rows.accuracy(fitted.before)
+        accuracy = rows.accuracy(rows.base.decisions)
         curve = TradeOff(
             constraints=self.base.screen.request.constraints,
             metric=problem.constraint.metric,
@@ -211,9 +211,13 @@ class Draft:
         return curve, listed.index(own)
 
     def _step(self, after: Mask) -> Step:
-        """Return decisions (n,) as a step of the trade-off; hidden groups are not counted."""
-        problem, rows = self.base.fitted.problem, self.base.fitted.problem.rows
-        before, shown = rows.base.decisions, self.base.shown
+        """Return decisions (n,) as a step of the trade-off; hidden groups are not counted.
+
+        The decisions are in the order of the problem.
+        """
+        fitted = self.base.fitted
+        problem, rows = fitted.problem, fitted.problem.rows
+        before, shown = rows.base.decisions, fitted.as_in_problem(self.base.shown)
         fairness, accuracy = rows.fairness(problem.constraint, after), rows.accuracy(after)
         raised, lowered = int((after & ~before)[shown].sum()), int((~after & before)[shown].sum())
         gains, losses = (raised, lowered) if problem.raising_is_a_gain else (lowered, raised)

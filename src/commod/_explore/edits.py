@@ -81,8 +81,8 @@ class PointsWithCut(NamedTuple):
     """Points (d,) of a scorecard with the rule that has their cut, and what they do to the rows.
 
     `is_edited` (d,) are the terms that people have set. `after` (n,) are the decisions for the
-    positive label. `is_reached` says whether the target is expected on new people, or holds on
-    these rows where the update asks for that.
+    positive label, in the order in which rows were given. `is_reached` says whether the target is
+    expected on new people, or holds on these rows where the update asks for that.
     """
 
     points: Floats
@@ -127,7 +127,7 @@ class FittedRows:
                 for column in rows.columns
             ]
             known = self._problems[locked] = copy.copy(self.problem)
-            vars(known)["fold"] = replace(rows, columns=read).folds(N_FOLDS)
+            vars(known)["fold"] = replace(rows, columns=read, hashes=None).folds(N_FOLDS)
         return known
 
     @cached_property
@@ -149,10 +149,26 @@ class FittedRows:
         """Return the terms of the scorecard, those without points among them."""
         return self.problem.encoding
 
-    @property
+    @cached_property
     def before(self) -> Mask:
         """Return the base decisions for the positive label, (n,)."""
-        return self.problem.rows.base.decisions
+        return self.as_given(self.problem.rows.base.decisions)
+
+    def as_given(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values (n,) of the rows of the problem in the order in which rows were given."""
+        given = np.empty_like(values)
+        given[self._position] = values
+        return given
+
+    def as_in_problem(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values (n,) of rows as they were given in the order of the problem."""
+        return np.asarray(values[self._position])
+
+    @property
+    def _position(self) -> NDArray[np.intp]:
+        position = self.problem.rows.position
+        assert position is not None  # a fit orders rows by their hashes
+        return position
 
     @cached_property
     def is_same_rows(self) -> bool:
@@ -181,7 +197,7 @@ def fitted_points(fitted: FittedRows) -> PointsWithCut:
         card.intercept,
         card.rule,
         set_by_hand(update),
-        update._decisions_on(problem),
+        fitted.as_given(update._decisions_on(problem)),
         expected_of(update),
         bool(update.reached_),
     )
@@ -209,22 +225,25 @@ def points_with_cut(
         plan,
         is_same_rows=fitted.is_same_rows,
     )
-    after = fitted.before ^ found.changed
+    after = problem.rows.base.decisions ^ found.changed
     return PointsWithCut(
         edited.points,
         before.intercept,
         rule_of(update, problem, found.found),
         is_edited,
-        after,
+        fitted.as_given(after),
         None if found.expectation is None else _expected(found.expectation),
         _is_reached(fitted, after, found.expectation),
     )
 
 
 def _is_reached(fitted: FittedRows, after: Mask, expectation: Expectation | None) -> bool:
-    """Return whether the target is reached, as the built update says it."""
+    """Return whether the target is reached, as the built update says it.
+
+    `after` (n,) are decisions in the order of the problem.
+    """
     problem, update, rows = fitted.problem, fitted.update, fitted.problem.rows
-    if is_degenerate(fitted.before, after, rows.people):
+    if is_degenerate(rows.base.decisions, after, rows.people):
         return False
     if update._is_budget:
         return True
@@ -252,7 +271,7 @@ def _expected(expectation: Expectation) -> ExpectedOnNewPeople | None:
 def points_at_targets(fitted: FittedRows, now: PointsWithCut, n_targets: int) -> Iterator[Mask]:
     """Yield the decisions of points with cuts for several targets on these rows.
 
-    The targets go from the base model to near parity.
+    The targets go from the base model to near parity. Decisions are in the order of the problem.
     """
     problem, rule = fitted.problem, now.rule
     base, near_ideal = problem.base_fairness, problem.constraint.near_ideal
@@ -264,7 +283,7 @@ def points_at_targets(fitted: FittedRows, now: PointsWithCut, n_targets: int) ->
     for share in np.linspace(0.15, 1.0, n_targets).tolist():
         bounds = (base + share * (near_ideal - base), *standing)
         stop = stop_on(replace(task, required=with_bounds(task.required, bounds)), path)
-        yield fitted.before ^ (score > stop.cut)
+        yield problem.rows.base.decisions ^ (score > stop.cut)
 
 
 def build(update: Any, fitted: FittedRows, plan: EditPlan) -> Any:

@@ -60,12 +60,16 @@ class Measures:
         return replace(self, numerator=self.numerator * sizes, denominator=denominator)
 
     @property
+    def counted(self) -> BoolArray:
+        """Return the cells that each number depends on, (m, A)."""
+        if self.denominator is None:
+            return self.numerator != 0
+        return (self.numerator != 0) | (self.denominator != 0)
+
+    @property
     def cells(self) -> IntArray:
         """Return the cells that the numbers depend on."""
-        slopes = np.abs(self.numerator)
-        if self.denominator is not None:
-            slopes = slopes + np.abs(self.denominator)
-        return np.flatnonzero(slopes.any(axis=0))
+        return np.flatnonzero(self.counted.any(axis=0))
 
     def on_cells(self, cells: IntArray) -> Measures:
         """Return the same numbers as functions of x at `cells` (k,) alone."""

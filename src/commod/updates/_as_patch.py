@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from commod.patch.content import (
     Reached,
     Seen,
     editable_parts,
+    figures_of_edit,
     ratio_of,
 )
 from commod.patch.fingerprint import columns_digest, model_digest
@@ -51,6 +53,7 @@ def patch_of(update: Any, allowed: AllowedChanges) -> Patch:
             f"A patch holds labels that are text, numbers or booleans; got {refused[0]!r} of type "
             f"{type(refused[0]).__name__}. Fit the update with other labels."
         )
+    reached = _reached(update)
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     versions = library_versions()
     return Patch(
@@ -62,7 +65,7 @@ def patch_of(update: Any, allowed: AllowedChanges) -> Patch:
             base=_base(update),
             labels=Labels(**labels),
             asked=_asked(update),
-            reached=_reached(update),
+            reached=reached,
             seen=_seen(update),
             ratio=ratio_of(
                 update.scorecard_,
@@ -75,18 +78,23 @@ def patch_of(update: Any, allowed: AllowedChanges) -> Patch:
             calibration=update.calibration_,
             left_out=_left_out(update),
             versions=versions,
-            history=_history(update),
+            history=_history(update, reached),
         )
     )
 
 
-def _history(update: Any) -> tuple[PatchEdit, ...]:
-    """Return the edits by hand, each with the version of the patch before it."""
+def _history(update: Any, reached: Reached) -> tuple[PatchEdit, ...]:
+    """Return the edits by hand, each with the version of the patch before it.
+
+    Their figures are those of the patches before and after them, which are rounded.
+    """
     records = getattr(update, "edits_", ())
     if not records:
         return ()
     earlier = update.undo().to_patch().content
-    return (*earlier.history, PatchEdit(records[-1], editable_parts(earlier)))
+    before, after = figures_of_edit(earlier.reached), figures_of_edit(reached)
+    record = replace(records[-1], before=before, after=after)
+    return (*earlier.history, PatchEdit(record, editable_parts(earlier)))
 
 
 def _seen(update: Any) -> Seen:

@@ -192,10 +192,10 @@ class ComparedCells:
         """Return how many rows each number that is compared counts, shape (n_numbers,)."""
         sizes = self.sizes.ravel()
         counts = [
-            int(sizes[np.flatnonzero(slopes)].sum())
+            int(sizes[is_counted].sum())
             for compared in self.by_counts
             for one in compared
             for table in one.tables
-            for slopes in table.numerator
+            for is_counted in table.counted
         ]
         return np.array(counts, dtype=np.int64)

@@ -244,10 +244,14 @@ def fit_edit(
             refitted = find_update(
                 replace(task, pinned=pinned), settings._replace(max_lines=None, is_whole=False)
             )
-            card = replace(card, out_of_fold=refitted.card.out_of_fold)
+            # The cut is one for these points, so only what leaving out a fold changes is taken.
+            unseen = refitted.card.out_of_fold - refitted.card.in_sample
+            card = replace(card, out_of_fold=in_sample + unseen)
     score = evidence(task, card.counted(task), costs_at(task, rule.nearness, rule.mean_distance))
     if plan.offset == "keep":
-        stop = stop_at_cut(task, score, rule.cut if rule.may_gain or rule.may_lose else np.inf)
+        stop = stop_at_cut(task, score, rule.cut)
+    elif not card.points.values.any():  # there is no evidence, so nobody changes
+        stop = stop_at_cut(task, score, np.inf)
     else:
         stop = best_stop(task, score, is_budget=settings.is_budget)
     found = FoundUpdate(card, stop.cut, rule.nearness, rule.mean_distance, stop, stop.n_changed, 0)

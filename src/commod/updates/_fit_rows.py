@@ -42,6 +42,7 @@ class FitRows:
     the sums of their weights, and of the squares of their weights. None: every row is one person.
 
     `hashes` (n,) are those of a key, or known already; None where the content of a row is hashed.
+    `position` (n,) is the place of each row among those that the user gave; None: in their order.
     """
 
     columns: list[Column]
@@ -56,6 +57,7 @@ class FitRows:
     people: NDArray[np.float64] | None = None
     squares: NDArray[np.float64] | None = None
     hashes: NDArray[np.uint64] | None = None
+    position: NDArray[np.intp] | None = None
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -75,6 +77,7 @@ class FitRows:
             people=None if self.people is None else self.people[index],
             squares=None if self.squares is None else self.squares[index],
             hashes=None if self.hashes is None else self.hashes[index],
+            position=index if self.position is None else self.position[index],
         )
 
     @property

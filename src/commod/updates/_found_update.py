@@ -56,8 +56,9 @@ class FittedUpdate(NamedTuple):
     """The update that was found, and the problem that it solves, in the direction that it keeps.
 
     `problem` has the rows that points come from, and `task` those that the cut was counted on. If
-    these are more, `counted` has them; else it is None. `expectation` is None where the target is one on the fit rows. `optimism` says in words that the
-    base model has seen the fit rows; it is empty where nothing speaks for that.
+    these are more, `counted` has them; else it is None. `expectation` is None where the target is
+    one on the fit rows. `optimism` says in words that the base model has seen the fit rows; it is
+    empty where nothing speaks for that.
     """
 
     problem: FitProblem
@@ -121,26 +122,39 @@ def counted_update(update: Any, fitted: FittedUpdate, people: AllPeople) -> Fitt
 
 
 def fit_direction(update: Any, problem: FitProblem, *, is_new: bool) -> FittedUpdate:
-    """Return the update in the direction that the user states, or with gains only."""
+    """Return the update in the direction that the user states, or with gains only.
+
+    Where neither reaches the target, losses only is kept if it does: one sum of points may serve
+    one direction better than both.
+    """
     settings = settings_of(update)
     task = evidence_task(problem, update._target, is_new=is_new)
     regression = Regression(task)
     card = find_card(task, settings, regression)
-    if problem.may_raise and problem.may_lower and np.isfinite(card.stop.cut):
-        raises = problem.raising_is_a_gain
-        gaining = problem.with_direction(raises, not raises)
-        own = evidence_task(gaining, update._target, is_new=is_new)
-        gains = find_card(own, settings, Regression(own, regression))
-        if _is_near(gains.stop, card.stop, task, settings):
-            problem, task, card = gaining, own, gains
+    kept = problem, task, card
+    is_any = problem.may_raise and problem.may_lower
+    for raises in (problem.raising_is_a_gain, not problem.raising_is_a_gain) if is_any else ():
+        is_gain, stop = raises == problem.raising_is_a_gain, kept[2].stop
+        if stop.is_reached and not (is_gain and stop.n_changed):
+            break
+        single = problem.with_direction(raises, not raises)
+        own = evidence_task(single, update._target, is_new=is_new)
+        found = find_card(own, settings, Regression(own, regression))
+        if _is_near(found.stop, stop, task, settings, is_gain=is_gain):
+            kept = single, own, found
+    problem, task, card = kept
     return FittedUpdate(problem, task, with_nearness(task, card, settings))
 
 
-def _is_near(gains: Stop, both: Stop, task: EvidenceTask, settings: Settings) -> bool:
-    """Return whether gains only reaches as much, with no more changes than are allowed."""
+def _is_near(
+    one: Stop, both: Stop, task: EvidenceTask, settings: Settings, *, is_gain: bool
+) -> bool:
+    """Return whether one direction reaches as much, with no more changes than are allowed."""
+    if not is_gain:
+        return one.is_reached and not settings.is_budget
     if settings.is_budget or not both.is_reached:
-        return gains.rank(task) <= both.rank(task)
-    return gains.is_reached and gains.n_changed <= (1 + settings.borderline) * both.n_changed
+        return one.rank(task) <= both.rank(task)
+    return one.is_reached and one.n_changed <= (1 + settings.borderline) * both.n_changed
 
 
 def expectation_of(fitted: FittedUpdate) -> Expectation:

@@ -12,7 +12,7 @@ from commod._data.encoding import Encoding
 from commod._evidence.points import significant
 from commod._evidence.search import INNER_DIGITS, FoundUpdate
 from commod._solvers.concepts import Concepts
-from commod.scorecard import EvidenceRule, Scorecard
+from commod.scorecard import UNREACHED_CUT, EvidenceRule, Scorecard
 from commod.updates._problem import FitProblem
 from commod.updates.base import by_column
 
@@ -47,20 +47,16 @@ def store_no_change(update: Any, problem: FitProblem) -> None:
 
 
 def rule_of(update: Any, problem: FitProblem, found: FoundUpdate) -> EvidenceRule:
-    """Return the rule by which the evidence of an update decides.
-
-    Where nobody changes, the rule allows no change, because it has no infinite cut.
-    """
+    """Return the rule by which the evidence of an update decides; its cut is never infinite."""
     moves = problem.may_raise, problem.may_lower
     may_gain, may_lose = moves if problem.raising_is_a_gain else moves[::-1]
-    changes = bool(np.isfinite(found.cut))
     return EvidenceRule(
-        cut=found.cut if changes else 1.0,
+        cut=min(found.cut, UNREACHED_CUT),
         nearness=found.nearness,
         mean_distance=found.mean_distance,
         favorable_above=is_favorable_above(update),
-        may_gain=may_gain and changes,
-        may_lose=may_lose and changes,
+        may_gain=may_gain,
+        may_lose=may_lose,
     )
 
 

@@ -150,18 +150,18 @@ class EvidenceQuery:
         return self._fetch(inside, ((value - low) / ((high - low) / N_FINE or 1.0)).floor())
 
     def _fetch(self, lazy: nw.LazyFrame[Any], bins: nw.Expr) -> EvidenceCounts:
-        names = {n: f"_commod_{n}" for n in ("bin", "n", "w", "w2", "low", "high")}
-        weight = self.lines.table.weight
-        amount = nw.lit(1.0, nw.Float64) if weight is None else nw.col(weight)
-        lazy = lazy.with_columns(
-            bins.alias(names["bin"]), amount.alias(names["w"]), (amount * amount).alias(names["w2"])
-        )
-        query = lazy.group_by(self.number, names["bin"]).agg(
-            nw.len().alias(names["n"]),
-            nw.col(names["w"]).sum(),
-            nw.col(names["w2"]).sum(),
-            nw.col(self.evidence).min().alias(names["low"]),
-            nw.col(self.evidence).max().alias(names["high"]),
+        bin_name, weight = "_commod_bin", self.lines.table.weight
+        lazy = lazy.with_columns(bins.alias(bin_name))
+        sums = {
+            "n": nw.len(),
+            "low": nw.col(self.evidence).min(),
+            "high": nw.col(self.evidence).max(),
+        }
+        if weight is not None:  # otherwise everybody has the weight 1
+            lazy = lazy.with_columns((nw.col(weight) * nw.col(weight)).alias("_commod_w2"))
+            sums |= {"w": nw.col(weight).sum(), "w2": nw.col("_commod_w2").sum()}
+        query = lazy.group_by(self.number, bin_name).agg(
+            *(amount.alias(f"_commod_{name}_sum") for name, amount in sums.items())
         )
         table = query.head(MAX_COUNTS + 1).collect(backend="pyarrow")
         if len(table) > MAX_COUNTS:
@@ -169,10 +169,13 @@ class EvidenceQuery:
                 f"The counts by group, condition and bin have more than {MAX_COUNTS:,} lines. "
                 "Merge groups or values of conditions."
             )
-        bin_value, n, w, w2, low, high = (
-            table[name].to_numpy().astype(np.float64) for name in names.values()
-        )
+        counted = {
+            name: table[f"_commod_{name}_sum"].to_numpy().astype(np.float64) for name in sums
+        }
+        n, low, high = (counted[name] for name in ("n", "low", "high"))
+        w, w2 = counted.get("w", n), counted.get("w2", n)
         line = self.lines.of_numbers(table[self.number].to_numpy().astype(np.int64))
+        bin_value = table[bin_name].to_numpy().astype(np.float64)
         _, bin_of = np.unique(bin_value, return_inverse=True)
         lowest = np.full(bin_of.max(initial=0) + 1, np.inf)
         highest = -lowest
