@@ -57,9 +57,7 @@ def make(method: str, split: Split, notion: str, **settings: Any) -> Any:
     shared = {"constraints": notion, "pos_label": 1, "favorable_label": favorable}
     if method in (FEWER, WEIGHED):
         weight = 1.0 if method == WEIGHED else 0.0
-        update: Any = ControlledDebiaser(
-            split.model, borderline=0, **shared
-        )
+        update: Any = ControlledDebiaser(split.model, borderline=0, **shared)
     elif method == AS_IN_PAPER:
         update = COMMOD.as_in_the_paper(split.model, random_state=0, **shared)
     else:
