@@ -78,9 +78,7 @@ def contested(people: People) -> dict[str, Any]:
     ageless = short.edit(
         {"age": "lock", "age_cat": "lock"}, **rows, refit=True, by="Ann", note=note
     )
-    charged = ageless.edit(
-        {NO_CHARGE: 0}, **rows, refit=True, by="Ben", note="nobody was charged"
-    )
+    charged = ageless.edit({NO_CHARGE: 0}, **rows, refit=True, by="Ben", note="nobody was charged")
     signed = charged.edit(Round(0.1), **rows, by="Cleo", note="a clerk adds one digit")
     return {
         "the first update": first,
