@@ -45,7 +45,7 @@ def finished(tmp_path_factory):
 def test_the_report_of_the_job_belongs_to_its_patch(finished):
     folder, figures = finished
     assert verify_report(folder / "out" / "patch.json", folder / "out" / "report.html").passed
-    assert "Spark counted" in figures["output"]
+    assert "is expected on as many new people" in figures["output"]
 
 
 @pytest.mark.slow
@@ -62,12 +62,12 @@ def test_spark_decides_as_the_patch_does_elsewhere(finished):
 
 
 @pytest.mark.slow
-def test_only_the_sample_comes_back(finished):
+def test_the_rows_come_once_and_all_others_are_counts(finished):
     _, figures = finished
     fetched = sorted(query["rows"] for query in figures["queries"])
-    assert fetched[-1] < N_ROWS / 3
-    assert fetched[-2] < 10_000  # all others are tables of counts
-    assert figures["rows_read"] <= 11 * N_ROWS
+    assert fetched[-1] == N_ROWS  # a small table comes whole
+    assert fetched[-2] < 10_000
+    assert figures["rows_read"] <= 8 * N_ROWS
 
 
 def test_costs_are_sums_over_the_tasks_of_a_log():

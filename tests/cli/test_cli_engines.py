@@ -20,8 +20,7 @@ from commod._data.batch_scores import score_rows
 from commod.cli import _engines, _frame_rows
 from commod.cli._engines import EngineOptions, Need, TableSize
 from commod.exceptions import InputError
-from commod.updates import _sample, _sweep_targets
-from commod.updates._frames import sample as frame_sample
+from commod.updates import _candidates, _point_rows
 from commod.updates._frames import scored as scoring
 
 duckdb = pytest.importorskip("duckdb")
@@ -32,12 +31,10 @@ N = 6000
 
 
 @pytest.fixture(autouse=True, scope="module")
-def small_samples():
-    """Let a table of 6,000 rows be sampled, as one of a million is."""
+def few_point_rows():
+    """Let points come from a part of 6,000 rows, as on more than a million."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(_sample, "MIN_ROWS", 1500)
-        patched.setattr(_sample, "MIN_CHANGED_ROWS", 150)
-        patched.setattr(frame_sample, "MIN_CELL_ROWS", 300)
+        patched.setattr(_point_rows, "MAX_POINT_ROWS", 2000)
         patched.setattr(_frame_rows, "SAMPLED_ROWS", 2000)
         yield
 
@@ -105,7 +102,7 @@ def test_debias_in_duckdb_is_fit_frame(lake, call):
     said = json.loads(out)
     assert code == 0 and "DuckDB counts all rows where they are" in said["notes"][0]
     features = ["income", "age", "town", "f"]
-    parameters = {"target": 0.8, "borderline": 0, "target_on": "fit_rows", "random_state": 0}
+    parameters = {"target": 0.8, "borderline": 0, "target_on": "fit_rows"}
     columns = {"sensitive_features": "race", "y_true": "y", "features": features, "key": "id"}
     update = ControlledDebiaser(ScoreColumn("f"), **parameters).fit_frame(
         duckdb.from_df(table()), **columns
@@ -140,7 +137,7 @@ def test_a_model_file_scores_once_and_patches_as_its_scores_do(lake, call, monke
     monkeypatch.setattr(
         scoring, "score_rows", lambda *given: n_scored.append(len(given[1])) or score_rows(*given)
     )
-    monkeypatch.setattr(_sweep_targets, "N_TARGETS", 2)
+    monkeypatch.setattr(_candidates, "N_TARGETS", 2)
     told = ("--test-size", "0.3", "--engine", "duckdb", "--json", *FIT)
     read = ("--features", "income", "--features", "age", "--features", "town")
     is_new, study = ("--fit-rows-are-new",), ("--trade-off", "--report", "r.md")
@@ -200,7 +197,6 @@ def test_options_of_debias_hold_in_duckdb(lake, call):
     ("options", "words"),
     [
         (("--engine", "duckdb", "--ledger", "l.csv"), ("--ledger", "commod apply")),
-        (("--engine", "duckdb", "--all-rows"), ("--all-rows", "--engine memory")),
         (("--engine", "spark", "--unknown-groups", "ignore"), ("--unknown-groups", "drop-missing")),
         (("--engine", "duckdb", "--refits", "3", "--report", "r.html"), ("--refits",)),
         (("--engine", "ducks"), ("--engine 'ducks' is not one of", "duckdb")),
