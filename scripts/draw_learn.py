@@ -107,10 +107,12 @@ def _draw_plane(axis: Any) -> None:
     points = X.iloc[:0].reindex(range(grid[0].size))
     points["x0"], points["x2"] = grid[0].ravel(), grid[1].ravel()
     base = model.predict_proba(points)[:, 1].reshape(grid[0].shape)
-    ratio = update.raw_ratio(points).reshape(grid[0].shape)
+    rule = update.scorecard_.rule  # r of people whom the base model rejects
+    ratio = rule.costs(abs(base - 0.5)) - update.raw_ratio(points).reshape(base.shape) / rule.cut
+    ratio = np.where(base < 0.5, ratio, np.nan)
     axis.contour(*grid, base, levels=[0.5], colors="black", linewidths=1.6)
     axis.contour(*grid, ratio, levels=[0], colors="black", linewidths=1.6, linestyles="dashed")
-    changed = (base < 0.5) & (ratio < 0)
+    changed = ratio < 0
     axis.contourf(*grid, changed, levels=[0.5, 1.5], colors=[YELLOW], alpha=0.25)
     axis.plot([], [], color="black", label="score = 0.5")
     axis.plot([], [], color="black", linestyle="dashed", label="r = 0")

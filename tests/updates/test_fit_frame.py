@@ -1,4 +1,4 @@
-"""`fit_frame` is the same fit as `fit`: the same patch from every engine and every order of rows."""
+"""`fit_frame` is the same fit as `fit`: one patch from every engine and every order of rows."""
 
 import duckdb
 import numpy as np

@@ -72,6 +72,13 @@ class Lines(NamedTuple):
         return int(self.line.max(initial=-1)) + 1
 
 
+def n_pinned_lines(task: EvidenceTask, design: Design) -> int:
+    """Return how many lines the pinned points have: terms of a column with equal points are one."""
+    points, column = task.pinned[design.terms], task.column[design.terms]
+    is_pinned = ~np.isnan(points)
+    return len(set(zip(column[is_pinned].tolist(), points[is_pinned].tolist(), strict=True)))
+
+
 def all_lines(is_free: Mask) -> Lines:
     """Return one line for each free term (d,)."""
     return Lines(np.where(is_free, np.cumsum(is_free) - 1, -1))
@@ -271,12 +278,33 @@ def _are_equal(values: Floats) -> bool:
     return bool(np.ptp(values) <= 1e-9 * np.abs(values).max(initial=0.0))
 
 
-def whole(points: Points, pinned: Floats) -> Points:
-    """Return whole-number points whose largest is LARGEST_WHOLE."""
-    largest = np.abs(points.values).max(initial=0.0)
-    if not largest:
-        return Points(np.where(np.isnan(pinned), 0.0, pinned), 0.0)
-    unit = largest / LARGEST_WHOLE
+def unit_of_pinned(
+    gram: Floats, cross: Floats, alpha: float, task: EvidenceTask, design: Design
+) -> float:
+    """Return the unit of pinned whole numbers: with it, the squared error is least.
+
+    1 without such points. Where they contradict the evidence, their largest one is as large as that
+    of the others.
+    """
+    pinned = task.pinned[design.terms]
+    given, is_free = np.nan_to_num(pinned), np.isnan(pinned)
+    if not given.any():
+        return 1.0
+    beside = np.column_stack([np.eye(len(given))[:, is_free], given]) * design.scale[:, None]
+    full = np.zeros((len(gram), 1 + beside.shape[1]))
+    full[0, 0], full[1:, 1:] = 1.0, beside
+    penalty = np.append(1e-9 * max(gram[0, 0], 1.0), np.full(len(gram) - 1, alpha))
+    solved = np.linalg.solve(full.T @ (gram + np.diag(penalty)) @ full, full.T @ cross)
+    unit = float(solved[-1])
+    if unit <= 0:
+        unit = float(np.abs(solved[1:-1]).max(initial=0.0) / np.abs(given).max())
+    return unit or 1.0
+
+
+def whole(points: Points, pinned: Floats, unit: float | None = None) -> Points:
+    """Return whole-number points in a `unit`; None: their largest is LARGEST_WHOLE."""
+    if unit is None:
+        unit = float(np.abs(points.values).max(initial=0.0)) / LARGEST_WHOLE or 1.0
     values = np.where(np.isnan(pinned), np.rint(points.values / unit), pinned)
     return Points(values + 0.0, float(np.rint(points.intercept / unit)))
 

@@ -31,12 +31,14 @@ from commod._evidence.points import (
     Points,
     all_lines,
     beside_pinned,
+    n_pinned_lines,
     rounded,
     shorten,
     significant,
     smallest_penalty,
     solve,
     solve_lines,
+    unit_of_pinned,
     whole,
 )
 from commod._evidence.prices import Pricing, priced_rows
@@ -212,13 +214,15 @@ def find_card(
     least = least if settings.nearness is None else settings.nearness
     mean = mean_distance(task)
     cost = costs_at(task, least, mean)
-    sums, rates = found.start, task.base_rates
-    for step in range(N_PASSES + 1):
+    sums, rates, passes = found.start, task.base_rates, []
+    for _ in range(N_PASSES + 1):
         valued = price(found, sums, cost, settings, rates)
-        if step == N_PASSES or not np.isfinite(valued.stop.cut):
+        passes.append((sums, valued))
+        if not np.isfinite(valued.stop.cut):
             break
         rates = valued.stop.rates
         sums = sums_of(task, found.design, local_weights(task, valued, cost))
+    sums, valued = min(reversed(passes), key=lambda one: one[1].stop.rank(task))
     card, n_lines = card_of(found, sums, valued.coef, settings)
     score = evidence(task, card.counted(task), cost)
     stop = best_stop(task, score, is_budget=settings.is_budget)
@@ -249,14 +253,18 @@ def _solved(
     found: Regression, gram: Floats, cross: Floats, settings: Settings
 ) -> tuple[Points, Lines]:
     task, design, alpha = found.task, found.design, found.alpha
+    unit = None
+    if settings.is_whole and np.nan_to_num(task.pinned).any():
+        unit = unit_of_pinned(gram, cross, alpha, task, design)
+        task = replace(task, pinned=unit * task.pinned)
     cross = beside_pinned(gram, cross, task, design)
     lines = all_lines(found.is_free)
     if settings.max_lines is not None:
-        most = max(settings.max_lines - int((~found.is_free).sum()), 0)
+        most = max(settings.max_lines - n_pinned_lines(task, design), 0)
         lines = shorten(gram, cross, alpha, task, design, found.is_free, most)
     points = solve_lines(gram, cross, alpha, task, design, lines)
     if settings.is_whole:
-        return whole(points, task.pinned), lines
+        return whole(points, found.task.pinned, unit), lines
     return rounded(points, lines, design, task.pinned), lines
 
 

@@ -103,10 +103,10 @@ def learn_score_map(
     array([0.04, 0.5 , 0.8 ])
     """
     step = -(-len(edited) // MAX_ROWS)
-    before, edited, label, weight = (part[::step] for part in (before, edited, label, weight))
+    before, edited, label, weight = before[::step], edited[::step], label[::step], weight[::step]
     order = np.lexsort([weight, before, label, edited])  # so the order of the rows does not matter
-    before, edited, label, weight = (part[order] for part in (before, edited, label, weight))
-    weight = weight / weight.mean()
+    before, edited, label = before[order], edited[order], label[order]
+    weight = weight[order] / weight.mean()
     fold = _folds(edited, label)
     probability = np.full(len(edited), threshold)
     ends: list[list[ScoreKnot]] = []

@@ -91,9 +91,9 @@ pandas frame, or path of Parquet files
             sample_weight=sample_weight,
             key=key,
         )
-        with self._as_it_was_on_error():
-            with score_column(self, frame, named) as (scored, with_score):
-                fit_frame(self, scored, with_score)
+        scoring = score_column(self, frame, named)
+        with self._as_it_was_on_error(), scoring as (scored, with_score):
+            fit_frame(self, scored, with_score)
         if not self.reached_ or self.promised_ is False:
             warnings.warn(self.status_, TargetWarning, stacklevel=2)
         return self

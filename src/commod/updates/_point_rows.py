@@ -53,7 +53,7 @@ def ordered_by_hash(rows: FitRows) -> FitRows:
 
 
 def n_point_rows(rows: FitRows) -> int:
-    """Return how many rows points come from: the first ones of rows in the order of their hashes."""
+    """Return how many rows points come from: the first ones, in the order of hashes."""
     if may_come_whole(len(rows)):
         return len(rows)
     bound = np.uint64(hash_bound(len(rows)))

@@ -144,6 +144,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
     min_group_size: int
     classes_: NDArray[Any]
     feature_names_in_: NDArray[Any]
+    _scores_digest: str | None
     _edit_column: Callable[[Column], Column] | None = None
 
     @property
@@ -322,15 +323,12 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
 
     # -- figures on the fit rows ----------------------------------------------------------------
 
-    def _store_outcome(
-        self, rows: FitRows, positive: Decisions, whom: tuple[FitRows, Decisions] | None = None
-    ) -> None:
+    def _store_outcome(self, rows: FitRows, positive: Decisions) -> None:
         """Store the figures on the fit rows and the status.
 
         `positive` (n,) holds decisions or, where a method is randomised, the probability of a
         positive one. The figures are then expected values. Totals do not count people of groups
-        left out with fewer than five rows. `whom` are other rows and decisions, for the figures that
-        need the scores of single people.
+        left out with fewer than five rows.
         """
         before, counted = rows.base.decisions, rows_in_totals(rows)
         each = None if rows.people is None else rows.people[counted]
@@ -348,9 +346,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
             self._other_ratio = tuple(rows.fairness(self._constraint, rates) for rates in others)
         people = replace(rows, weight=rows.weight * counted)
         self.base_accuracy_, self.accuracy_ = people.accuracy(before), people.accuracy(positive)
-        self.outscoring_ = outscoring_figures(
-            *((rows, positive) if whom is None else whom), self._raising_is_a_gain()
-        )
+        self.outscoring_ = outscoring_figures(rows, positive, self._raising_is_a_gain())
         text = self._store_left_out(rows, positive)
         self._group_texts = (text,)
         figures = self._sentence(), *outscoring_sentences(self.outscoring_)

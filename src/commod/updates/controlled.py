@@ -44,6 +44,7 @@ from commod.updates._stated import set_target
 from commod.updates._steps import tell
 from commod.updates._stored_update import store_found
 from commod.updates._unknown_groups import store_unknown
+from commod.updates._whom import outscoring_figures
 from commod.updates.ratio import RatioUpdate
 
 
@@ -452,11 +453,14 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         tell("measuring the update")
         store_expectation(self, fitted.expectation)
         self._store_calibration(fitted.problem.rows, self._ratio_on(fitted.problem))
-        decisions, whom = self._decisions_on(problem), None
-        if fitted.counted is not None:
-            whom = problem.rows, decisions
+        decisions = self._decisions_on(problem)
+        if fitted.counted is None:
+            self._store_outcome(problem.rows, decisions)
+        else:
+            part = problem.rows, decisions
             problem, decisions = fitted.counted.measured(fitted.changed)
-        self._store_outcome(problem.rows, decisions, whom)
+            self._store_outcome(problem.rows, decisions)
+            self.outscoring_ = outscoring_figures(*part, self._raising_is_a_gain())
         self.target_ = self._target
         is_met = self._constraint.is_met(self.fairness_, self._target)
         is_met = is_met and problem.keeps_standing(decisions)

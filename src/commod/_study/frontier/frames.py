@@ -119,5 +119,5 @@ def frontier_frame(
 
 def _swept_updates(curve: Frontier) -> list[Any]:
     """Return the update that those of a sweep in memory are made from when asked for."""
-    readers = {id(point.candidate.model): point.candidate.model for point in curve.points}
-    return list(readers.values())
+    models = [getattr(point.candidate, "model", None) for point in curve.points]
+    return list({id(model): model for model in models if model is not None}.values())

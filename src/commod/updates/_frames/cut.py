@@ -70,7 +70,7 @@ class EvidenceCounts:
 
 
 class Bins(NamedTuple):
-    """Ranges of positive evidence: `single` values, then `fine` bins, then wide ones up to `top`."""
+    """Ranges of positive evidence: `single` values, `fine` bins, and wide ones up to `top`."""
 
     single: tuple[float, float]
     fine: tuple[float, float]
@@ -233,9 +233,9 @@ class CountsOfFrame(CountedPeople):
             for amount in (rows.each, rows.weight, rows.square_weight)
         ]
         kept = np.flatnonzero(totals[0] > 0)
-        people, weight, squares = (amount[kept] for amount in totals)
-        own = {"people": people, "weight": weight, "squares": squares}
-        rows = replace(self.everybody.rows.take(kept % n_lines), **own)
+        people, weight, squares = (amount[kept].astype(np.float64) for amount in totals)
+        rows = self.everybody.rows.take(kept % n_lines)
+        rows = replace(rows, people=people, weight=weight, squares=squares)
         problem = replace(self.everybody, rows=rows)
         return Measured(problem, rows.base.decisions ^ (kept >= n_lines))
 
@@ -279,12 +279,12 @@ class PeopleOfFrame:
         self, query: EvidenceQuery, counts: EvidenceCounts, everybody: FitProblem
     ) -> CountsOfFrame:
         line = np.concatenate([self.line, counts.line])
-        own = {
-            "people": np.append(np.ones(len(self.line)), counts.people),
-            "weight": np.append(self.weight, counts.weight),
-            "squares": np.append(self.weight**2, counts.squares),
-        }
-        rows = replace(self.problem.rows.take(line), **own)
+        rows = replace(
+            self.problem.rows.take(line),
+            people=np.append(np.ones(len(self.line)), counts.people),
+            weight=np.append(self.weight, counts.weight),
+            squares=np.append(self.weight**2, counts.squares),
+        )
         side = np.where(everybody.rows.base.decisions, -1.0, 1.0)[counts.line]
         return CountsOfFrame(
             problem=replace(everybody, rows=rows),

@@ -112,10 +112,10 @@ def _values(column: pa.ChunkedArray, *, typed: bool = False) -> NDArray[Any]:
     known = [plain(value) for value in coded.dictionary.to_pylist()]
     codes = compute.fill_null(coded.indices, len(known)).to_numpy(zero_copy_only=False)
     if typed:
-        return np.array(known)[codes]
+        return np.asarray(np.array(known)[codes])
     values = np.empty(len(known) + 1, dtype=object)
     values[:-1] = known
-    return values[codes]
+    return np.asarray(values[codes])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -178,8 +178,8 @@ def read_point_rows(update: Any, all_lines: FitRows, pulled: PulledRows) -> tupl
     update._columns_seen = [column.name for column in features]
     update._code_columns = [column.name for column in features if may_hold_codes(column)]
     update._n_fit_rows, update._scores_digest = all_lines.n_people, None
-    own = {"weight": pulled.weight, "people": None, "squares": None, "hashes": pulled.hashes}
-    rows = replace(rows, columns=features, base=base, **own)
+    rows = replace(rows, columns=features, base=base, weight=pulled.weight, hashes=pulled.hashes)
+    rows = replace(rows, people=None, squares=None)
     update._check_locked(rows.columns)
     warn_about_group_columns(rows, update.locked_features)
     order = hash_order(rows)

@@ -1,4 +1,4 @@
-"""Find the updates of a frontier on a frame: points at a few targets, and one count for each target.
+"""Find the updates of a frontier on a frame: points at a few targets, a count for each target.
 
 A table that may come whole is swept in memory. Of a larger one:
 
