@@ -14,7 +14,7 @@ from small_tasks import People, written_out
 
 from commod._evidence import points as points_module
 from commod._evidence.points import (
-    Lines,
+    CardLines,
     Points,
     all_lines,
     beside_pinned,
@@ -150,7 +150,7 @@ def next_cards(regressed, lines):
 
 def renumbered(line):
     used = np.unique(line[line >= 0])
-    return Lines(np.where(line < 0, -1, np.searchsorted(used, line)))
+    return CardLines(np.where(line < 0, -1, np.searchsorted(used, line)))
 
 
 @pytest.mark.parametrize("case", ["regressed", "binned"])
@@ -307,7 +307,7 @@ def test_significant_digits_are_those_of_the_decimal_text(value, digits):
 
 def test_rounded_points_stay_equal_in_a_line_and_pinned_ones_as_given():
     design = SimpleNamespace(terms=np.array([0, 1, 2, 3]))
-    lines = Lines(np.array([0, 0, 1, -1]))
+    lines = CardLines(np.array([0, 0, 1, -1]))
     # the last bits of two terms of a line may differ, and so may their third digits
     points = Points(np.array([0.12349999999999, 0.1235, -98765.0, 0.33333]), 0.0123456)
     pinned = np.array([np.nan, np.nan, np.nan, 0.33333])

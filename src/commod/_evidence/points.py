@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import lsq_linear
 
-from commod._evidence.sums import Design
+from commod._evidence.sums import TermDesign
 from commod._evidence.task import EvidenceTask
 
 Floats = NDArray[np.float64]
@@ -56,12 +56,12 @@ def _factor(gram: Floats, alpha: float) -> tuple[Floats, bool]:
     return cho_factor(gram + np.diag(penalty))
 
 
-def beside_pinned(gram: Floats, cross: Floats, task: EvidenceTask, design: Design) -> Floats:
+def beside_pinned(gram: Floats, cross: Floats, task: EvidenceTask, design: TermDesign) -> Floats:
     """Return the cross products (d + 1,) less those of pinned points: the rest is exact then."""
     return cross - gram[:, 1:] @ (np.nan_to_num(task.pinned[design.terms]) * design.scale)
 
 
-class Lines(NamedTuple):
+class CardLines(NamedTuple):
     """Which terms share points: `line` (d,) numbers the line of each term; −1 has no points."""
 
     line: Codes
@@ -72,16 +72,16 @@ class Lines(NamedTuple):
         return int(self.line.max(initial=-1)) + 1
 
 
-def n_pinned_lines(task: EvidenceTask, design: Design) -> int:
+def n_pinned_lines(task: EvidenceTask, design: TermDesign) -> int:
     """Return how many lines the pinned points have: terms of a column with equal points are one."""
     points, column = task.pinned[design.terms], task.column[design.terms]
     is_pinned = ~np.isnan(points)
     return len(set(zip(column[is_pinned].tolist(), points[is_pinned].tolist(), strict=True)))
 
 
-def all_lines(is_free: Mask) -> Lines:
+def all_lines(is_free: Mask) -> CardLines:
     """Return one line for each free term (d,)."""
-    return Lines(np.where(is_free, np.cumsum(is_free) - 1, -1))
+    return CardLines(np.where(is_free, np.cumsum(is_free) - 1, -1))
 
 
 def shorten(
@@ -89,10 +89,10 @@ def shorten(
     cross: Floats,
     alpha: float,
     task: EvidenceTask,
-    design: Design,
+    design: TermDesign,
     is_free: Mask,
     max_lines: int,
-) -> Lines:
+) -> CardLines:
     """Return the lines of a card of at most `max_lines`, with a small rise of the squared error.
 
     Each step takes out the line, or merges the two levels of a column, with the least rise. With
@@ -122,7 +122,7 @@ def shorten(
             merged.apply(j, k)
     line = np.full(len(is_free), -1)
     line[is_free] = merged.numbers()
-    return Lines(line)
+    return CardLines(line)
 
 
 class _MergedLines:
@@ -200,8 +200,8 @@ def solve_lines(
     cross: Floats,
     alpha: float,
     task: EvidenceTask,
-    design: Design,
-    lines: Lines,
+    design: TermDesign,
+    lines: CardLines,
 ) -> Points:
     """Return the ridge solution with the given lines, pinned points and signs.
 
@@ -229,7 +229,9 @@ def solve_lines(
     return Points(values, float(solution[0]))
 
 
-def _basis(task: EvidenceTask, design: Design, lines: Lines) -> tuple[Floats, Floats, Floats]:
+def _basis(
+    task: EvidenceTask, design: TermDesign, lines: CardLines
+) -> tuple[Floats, Floats, Floats]:
     """Return the terms of each coefficient, (d, m), and the lower and upper ends of these, (m,).
 
     A line has one coefficient. Lines of ordered bins are sums of steps, which have one sign. A line
@@ -259,7 +261,7 @@ def _basis(task: EvidenceTask, design: Design, lines: Lines) -> tuple[Floats, Fl
     return basis[:, is_used], lower, upper
 
 
-def rounded(points: Points, lines: Lines, design: Design, pinned: Floats) -> Points:
+def rounded(points: Points, lines: CardLines, design: TermDesign, pinned: Floats) -> Points:
     """Return points of DIGITS significant digits; terms of a line stay equal, pinned ones as given.
 
     The same digits on every processor: the last bits of a sum depend on it.
@@ -279,7 +281,7 @@ def _are_equal(values: Floats) -> bool:
 
 
 def unit_of_pinned(
-    gram: Floats, cross: Floats, alpha: float, task: EvidenceTask, design: Design
+    gram: Floats, cross: Floats, alpha: float, task: EvidenceTask, design: TermDesign
 ) -> float:
     """Return the unit of pinned whole numbers: with it, the squared error is least.
 

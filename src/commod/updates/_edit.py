@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from commod._evidence.cut import evidence, stop_at_cut
 from commod._evidence.points import Points
-from commod._evidence.search import Card, FoundUpdate, costs_at, find_update, recounted
+from commod._evidence.search import EvidenceCard, FoundUpdate, costs_at, find_update, recounted
 from commod._record import AnyEdit, EditFigures, EditRecord, Lock, OffsetRule
 from commod._solvers.threads import single_blas_thread
 from commod._text import list_names
@@ -232,7 +232,7 @@ def fit_edit(
     settings = settings_of(update)._replace(nearness=rule.nearness)
     own = Points(sign * edited.points, sign * edited.card.intercept)
     in_sample = problem.terms.total(own.values, own.intercept)
-    card = Card(own, in_sample, in_sample)
+    card = EvidenceCard(own, in_sample, in_sample)
     with single_blas_thread:
         if plan.refit:
             pinned = np.where(edited.is_pinned, own.values, np.nan)
