@@ -81,7 +81,8 @@ def with_distance(X):
 
 def fit(rows, kind=quick_control, **how):
     X, y, s = rows
-    update = kind(ScoreColumn("score"), random_state=0, **how)
+    seed = {"random_state": 0} if kind is COMMOD else {}
+    update = kind(ScoreColumn("score"), **seed, **how)
     return update.fit(X, y, sensitive_features=s)
 
 
@@ -97,7 +98,6 @@ WAYS = {
     },
     "confidence": {"target": 0.8, "confidence": 0.6, "numeric": "bins"},
     "odds": {"constraints": "equalized_odds", "target": 0.1},
-    "three concepts": {"target": 0.95, "max_lines": None},
 }
 
 
