@@ -122,7 +122,7 @@ def _runs_by_job(runs: pd.DataFrame, before: pd.DataFrame) -> list[JobRuns]:
     found = []
     for job in jobs():
         if job not in earlier:
-            continue
+            raise SystemExit(f"heart_0_2.csv.gz has no results for {job}.")
         of_job = earlier[job].sort_values("seed")
         by_seed = dict(iter(paths[job[:3]].groupby("seed")))
         points = [by_seed[seed][FIGURES].to_numpy() for seed in of_job["seed"]]
@@ -175,6 +175,7 @@ def _compared(found: list[JobRuns], splits: NDArray[Any]) -> pd.DataFrame:
                 "old_changes": before[1],
                 "old_accuracy": before[2],
                 "old_seconds": before[3],
+                "splits": len(set(drawn)),
                 "cell": smallest_cell(runs.job.table, constraint),
             }
         )
@@ -192,7 +193,7 @@ def _show_setting(setting: str, runs: pd.DataFrame, before: pd.DataFrame) -> Non
     rows = _compared(found, splits)
     name = NAMES[setting]
     pooled = rows[~rows["table"].isin(NOT_POOLED)]
-    label = f"{name}: changes / 0.2's, {len(splits)} splits"
+    label = f"{name}: changes / 0.2's, at most {len(splits)} splits"
     if len(pooled):
         random = np.random.default_rng(0)
         drawn = [
@@ -207,7 +208,7 @@ def _show_setting(setting: str, runs: pd.DataFrame, before: pd.DataFrame) -> Non
         large = some[some["cell"] >= MIN_CELL]
         is_judged = table not in NOT_POOLED and len(large) > 0
         if is_judged:
-            note = f"({len(large)} of {len(some)} jobs)"
+            note = f"({len(large)} of {len(some)} jobs, {some['splits'].max()} splits)"
             show_at_most(f"{name}: {table}", _ratio(large), MAX_TABLE_RATIO, note)
         if len(large) < len(some) or not is_judged:
             show(f"{name}: {table}, all jobs", f"{_ratio(some, ()):.3f}", "reported")

@@ -32,7 +32,7 @@ KEYS = [*Job._fields, "setting", "seed"]
 
 def stored_results() -> pd.DataFrame:
     """Return what version 0.2 got: one row for each job, setting and seed."""
-    return pd.read_csv(STORED)
+    return pd.read_csv(STORED).round({"target": 6})  # some versions of pandas read 0.95 inexactly
 
 
 def main() -> None:
@@ -60,7 +60,7 @@ def _record(job: Job, setting: str, seed: int) -> dict[str, Any]:
 
 def _write(records: list[dict[str, Any]]) -> None:
     results = pd.DataFrame(records).sort_values(KEYS)
-    results = results.round({"fairness": 5, "changes": 5, "accuracy": 5, "seconds": 2})
+    results = results.round({"target": 6, "fairness": 5, "changes": 5, "accuracy": 5, "seconds": 2})
     unfinished = STORED.with_suffix(".part")
     results.to_csv(unfinished, index=False, compression={"method": "gzip", "mtime": 0})
     unfinished.replace(STORED)  # a stopped run leaves no half file

@@ -56,8 +56,8 @@ def make(method: str, split: Split, notion: str, **settings: Any) -> Any:
     favorable = FAVORABLE[split.name]
     shared = {"constraints": notion, "pos_label": 1, "favorable_label": favorable}
     if method in (FEWER, WEIGHED):
-        weight = 1.0 if method == WEIGHED else 0.0
-        update: Any = ControlledDebiaser(split.model, borderline=0, **shared)
+        extra = 1.0 if method == WEIGHED else 0.0  # changes for accuracy, as a share of the fewest
+        update: Any = ControlledDebiaser(split.model, borderline=extra, **shared)
     elif method == AS_IN_PAPER:
         update = COMMOD.as_in_the_paper(split.model, random_state=0, **shared)
     else:

@@ -30,13 +30,12 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
 from commod import ControlledDebiaser, audit, explain, explore, metrics, report
 from commod.datasets import load_compas
-from commod.edit import Cap
+from commod.edit import Round
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 COLORS = {"African-American": "#4477aa", "others": "#cc6677"}
 LABELS = {0: "low risk", 1: "high risk"}
 NO_CHARGE = "c_charge_desc = arrest case no charge"
-COCAINE = "c_charge_desc = Possession of Cocaine"
 RECORD = ["priors_count", "juv_fel_count", "juv_misd_count", "juv_other_count"]
 
 
@@ -74,21 +73,20 @@ def contested(people: People) -> dict[str, Any]:
         people.model, target=0.8, favorable_label=0, direction="gains_only", max_margin=0.2
     )
     first, gains = first.fit(**rows), gains.fit(**rows)
-    ageless = gains.edit({"age": "lock", "age_cat": "lock"}, **rows, refit=True)
-    charged = ageless.edit({NO_CHARGE: 0}, **rows, refit=True)
-    whole = clone(charged).set_params(
-        points="integers", max_lines=8, monotone=dict.fromkeys(RECORD, 1)
+    short = clone(gains).set_params(max_lines=6, monotone=dict.fromkeys(RECORD, -1)).fit(**rows)
+    note = "age is off limits"
+    ageless = short.edit(
+        {"age": "lock", "age_cat": "lock"}, **rows, refit=True, by="Ann", note=note
     )
-    whole = whole.fit(**rows)
-    second = whole.edit({COCAINE: 0}, **rows, by="Ben", note="this charge must not count")
-    signed = second.edit(Cap(0, 1), **rows, by="Cleo", note="a clerk ticks boxes")
+    charged = ageless.edit({NO_CHARGE: 0}, **rows, refit=True, by="Ben", note="nobody was charged")
+    signed = charged.edit(Round(0.1), **rows, by="Cleo", note="a clerk adds one digit")
     return {
         "the first update": first,
         "“nobody may lose”": gains,
+        "“a longer record must\nnot help”, fewer numbers": short,
         "“not by age”": ageless,
         "“not by an arrest\nwithout a charge”": charged,
-        "“a longer record must\nnot help”, whole numbers": whole,
-        "“not by this drug charge”,\nboxes to tick: signed": signed,
+        "“round numbers”: signed": signed,
     }
 
 
@@ -98,11 +96,11 @@ def main() -> None:
     people = read_people()
     updates = contested(people)
     _draw_steps(people, updates)
-    *_, whole, signed = updates.values()
+    *_, ageless, _, signed = updates.values()
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         chromium = shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        _draw_page(browser, people, whole)
+        _draw_page(browser, people, ageless)
         _draw_edits(browser, people, signed, Path(folder) / "report.html")
         browser.close()
 
@@ -156,15 +154,15 @@ def _draw_steps(people: People, updates: dict[str, Any]) -> None:
     print(IMAGES / "contest.png")
 
 
-def _draw_page(browser: Any, people: People, whole: Any) -> None:
+def _draw_page(browser: Any, people: People, ageless: Any) -> None:
     """Draw the page of `commod explore` after a charge was dropped."""
     page = browser.new_page(viewport={"width": 1280, "height": 1040})
-    with explore(whole, **people.fit, label_names=LABELS) as served:
+    with explore(ageless, **people.fit, label_names=LABELS) as served:
         page.goto(served.url)
         page.wait_for_selector('#segments[aria-busy="false"]')
         page.get_by_label("Your name").fill("Ben")
-        page.get_by_label("Reason").fill("this charge must not count")
-        term = page.locator("tr", has_text=COCAINE)
+        page.get_by_label("Reason").fill("nobody was charged")
+        term = page.locator("tr", has_text=NO_CHARGE)
         term.get_by_role("button", name="Drop").click()
         page.wait_for_selector("#history li:nth-child(2)")
         page.wait_for_selector('#segments[aria-busy="false"]')

@@ -107,10 +107,12 @@ def _draw_plane(axis: Any) -> None:
     points = X.iloc[:0].reindex(range(grid[0].size))
     points["x0"], points["x2"] = grid[0].ravel(), grid[1].ravel()
     base = model.predict_proba(points)[:, 1].reshape(grid[0].shape)
-    ratio = update.raw_ratio(points).reshape(grid[0].shape)
+    rule = update.scorecard_.rule  # r of people whom the base model rejects
+    ratio = rule.costs(abs(base - 0.5)) - update.raw_ratio(points).reshape(base.shape) / rule.cut
+    ratio = np.where(base < 0.5, ratio, np.nan)
     axis.contour(*grid, base, levels=[0.5], colors="black", linewidths=1.6)
     axis.contour(*grid, ratio, levels=[0], colors="black", linewidths=1.6, linestyles="dashed")
-    changed = (base < 0.5) & (ratio < 0)
+    changed = ratio < 0
     axis.contourf(*grid, changed, levels=[0.5, 1.5], colors=[YELLOW], alpha=0.25)
     axis.plot([], [], color="black", label="score = 0.5")
     axis.plot([], [], color="black", linestyle="dashed", label="r = 0")
@@ -386,7 +388,7 @@ def draw_credit() -> Any:
     figure, (left, right) = plt.subplots(
         1, 2, figsize=(9.6, 3.4), width_ratios=(3, 2), layout="constrained"
     )
-    names = {"update": "few changes", "smaller": "small amounts", "tight": "at most 2 %"}
+    names = {"update": "few changes", "nearer": "near the threshold", "tight": "at most 2 %"}
     for place, key in enumerate(names):
         gain = it[key].changes(it["new_rows"]).gain
         ends = 0.0
@@ -410,7 +412,7 @@ def draw_credit() -> Any:
         right.plot(place, value.value, "o", color=BLUE, markersize=9)
         right.text(place + 0.08, value.value + 0.02, f"{value.value:.2f}", va="bottom")
     right.axhline(0.8, color="black", linewidth=1)
-    right.set_xticks([0, 1], ["before", "few changes"])
+    right.set_xticks([0, 1], ["before", "near the threshold"])
     right.set(xlim=(-0.5, 1.5), ylim=(0, 1.05), ylabel="P-rule, 95% interval")
     clean(right, "400 new people, 76 of them young")
     return figure

@@ -47,7 +47,8 @@ def fitted() -> tuple[Any, Any, Any, Any, Any]:
         direction="gains_only",
         max_margin=0.2,
         points="integers",
-        max_lines=6,
+        max_lines=5,
+        locked_features=["c_charge_desc"],
     ).fit(X.loc[edit], y[edit], sensitive_features=race[edit])
     return model, update, X.loc[test], y[test], race[test]
 
@@ -56,7 +57,7 @@ def draw_points(ax: Any, update: Any) -> None:
     """Draw the scorecard as bars, in its own order."""
     names, points = zip(*update.scorecard_.rows(), strict=True)
     places = range(len(names))
-    ax.barh(places, points, color=[GAIN if p < 0 else LOSS for p in points], height=0.62)
+    ax.barh(places, points, color=[GAIN if p > 0 else LOSS for p in points], height=0.62)
     for place, number in zip(places, points, strict=True):
         side = 0.25 if number > 0 else -0.25
         ax.text(
@@ -72,8 +73,9 @@ def draw_points(ax: Any, update: Any) -> None:
     ax.margins(x=0.18)
     ax.set_xticks([])
     ax.set_title("The update is a table of points", loc="left", fontsize=12, fontweight="bold")
-    start = update.scorecard_.intercept
-    ax.set_xlabel(f"Start at {start:+g}. Below 0, the decision changes.", loc="right")
+    start, rule = update.scorecard_.intercept, update.scorecard_.rule
+    cut = rule.cut * rule.fixed_cost
+    ax.set_xlabel(f"Start at {start:+g}. Above {cut:.2g} at the threshold: low risk.", loc="right")
 
 
 def draw_rates(ax: Any, model: Any, update: Any, X: Any, y: Any, race: Any) -> None:

@@ -42,7 +42,7 @@ def n_parameters(function):
 
 @pytest.mark.slow
 def test_files_and_functions_can_be_read_without_scrolling():
-    assert [name_of(p) for p in FILES if len(p.read_text("utf-8").splitlines()) > 600] == []
+    assert [name_of(p) for p in FILES if len(p.read_text("utf-8").splitlines()) > 800] == []
     lengths = {(name_of(p), f.name): body_length(f) for p in FILES for f in functions_of(p)}
     assert {function: n for function, n in lengths.items() if n > 60} == {}
 
@@ -54,10 +54,10 @@ def test_functions_have_few_parameters():
     assert {key: n for key, n in numbers.items() if n > 12 and key[1] not in exempt} == {}
 
 
-def test_the_house_has_at_most_21_rooms():
+def test_the_house_has_at_most_22_rooms():
     doors = {"__init__.py", "__main__.py"}  # they hold nothing of their own
     rooms = [p for p in SOURCE.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()]
-    assert sum(p.name not in doors for p in rooms) <= 21
+    assert sum(p.name not in doors for p in rooms) <= 22
 
 
 # ---------------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ def test_errors_about_names_suggest_the_close_one(call, suggestion):
 
 def test_a_dialect_that_is_misspelt_is_suggested():
     update = fit(
-        quick_control(LogisticRegression().fit(DATA.data, DATA.target), progress=False),
+        quick_control(LogisticRegression().fit(DATA.data, DATA.target)),
         DATA.data,
     )
     with pytest.raises(InputError, match="Did you mean 'postgres'"):
@@ -113,7 +113,7 @@ def test_columns_that_may_hold_codes_are_named_with_the_way_out():
         grade=(GROUPS.iloc[0] == GROUPS) * 1 + rng.integers(0, 5, len(GROUPS)),
         flag=rng.integers(0, 2, len(GROUPS)),
     )
-    update = quick_control(ScoreColumn("score"), sparsity=0.0, progress=False)
+    update = quick_control(ScoreColumn("score"))
     fit(update, scored)
     assert update.possible_codes_ == ("grade",)
     page = update._repr_html_()

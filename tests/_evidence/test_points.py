@@ -14,7 +14,7 @@ from small_tasks import People, written_out
 
 from commod._evidence import points as points_module
 from commod._evidence.points import (
-    Lines,
+    CardLines,
     Points,
     all_lines,
     beside_pinned,
@@ -23,6 +23,7 @@ from commod._evidence.points import (
     significant,
     solve,
     solve_lines,
+    unit_of_pinned,
     whole,
 )
 from commod._evidence.sums import design_of, sums_of
@@ -149,7 +150,7 @@ def next_cards(regressed, lines):
 
 def renumbered(line):
     used = np.unique(line[line >= 0])
-    return Lines(np.where(line < 0, -1, np.searchsorted(used, line)))
+    return CardLines(np.where(line < 0, -1, np.searchsorted(used, line)))
 
 
 @pytest.mark.parametrize("case", ["regressed", "binned"])
@@ -306,7 +307,7 @@ def test_significant_digits_are_those_of_the_decimal_text(value, digits):
 
 def test_rounded_points_stay_equal_in_a_line_and_pinned_ones_as_given():
     design = SimpleNamespace(terms=np.array([0, 1, 2, 3]))
-    lines = Lines(np.array([0, 0, 1, -1]))
+    lines = CardLines(np.array([0, 0, 1, -1]))
     # the last bits of two terms of a line may differ, and so may their third digits
     points = Points(np.array([0.12349999999999, 0.1235, -98765.0, 0.33333]), 0.0123456)
     pinned = np.array([np.nan, np.nan, np.nan, 0.33333])
@@ -317,9 +318,25 @@ def test_rounded_points_stay_equal_in_a_line_and_pinned_ones_as_given():
 
 def test_whole_points_have_ten_as_the_largest():
     points = Points(np.array([0.31, -0.155, 0.01, 0.2]), 0.07)
-    pinned = np.array([np.nan, np.nan, np.nan, 4.0])
-    found = whole(points, pinned)
-    assert found.values.tolist() == [10.0, -5.0, 0.0, 4.0]
+    found = whole(points, np.full(4, np.nan))
+    assert found.values.tolist() == [10.0, -5.0, 0.0, 6.0]
     assert found.intercept == 2.0
-    nothing = whole(Points(np.zeros(4), 0.3), pinned)
-    assert (nothing.values.tolist(), nothing.intercept) == ([0.0, 0.0, 0.0, 4.0], 0.0)
+    assert whole(Points(np.zeros(4), 0.0), np.full(4, np.nan)).values.tolist() == [0.0] * 4
+
+
+def test_pinned_whole_numbers_have_the_unit_with_the_least_error(regressed):
+    # the points of the exact solution, in another unit, are pinned in part
+    design = regressed.design
+    _, values = regressed.solved_directly(np.eye(design.n_terms))
+    pinned = np.full(regressed.task.terms.n_terms, np.nan)
+    pinned[design.terms[:4]] = values[:4] / 0.037
+    held = replace(regressed.task, pinned=pinned)
+    assert unit_of_pinned(regressed.gram, regressed.cross, ALPHA, held, design) == pytest.approx(
+        0.037, rel=1e-4
+    )
+    pinned[design.terms[:4]] *= -1  # they contradict the evidence
+    unit = unit_of_pinned(regressed.gram, regressed.cross, ALPHA, held, design)
+    assert 0 < unit * np.nanmax(np.abs(pinned)) <= 2 * np.abs(values).max()
+    points = Points(0.037 * np.array([3.2, -1.4, 5.0]), 0.037 * 2.6)
+    found = whole(points, np.array([np.nan, np.nan, 5.0]), 0.037)
+    assert (found.values.tolist(), found.intercept) == ([3.0, -1.0, 5.0], 3.0)

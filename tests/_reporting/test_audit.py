@@ -563,7 +563,7 @@ def test_columns_left_out_are_named():
 def biased_update(**options):
     rows = make_biased(2000, random_state=0)
     model = LogisticRegression().fit(rows.data, rows.target)
-    update = quick_control(model, target=0.8, random_state=0, progress=False, **options)
+    update = quick_control(model, target=0.8, **options)
     group = {"sensitive_features": rows.sensitive_features}
     return update.fit(rows.data, rows.target, **group), rows, group
 
@@ -593,7 +593,7 @@ def test_columns_that_determine_the_group_are_in_the_ledger_only_on_request():
     assert not any("sex" in rule for rule in result.ledger.columns["rule"])
     model = ScoreColumn("score")
     scored = X.assign(score=np.where(before == 1, 0.8, 0.2) + 0.01 * X.w)
-    update = quick_control(model, target=0.9, random_state=0, progress=False)
+    update = quick_control(model, target=0.9)
     with pytest.warns(DataWarning, match="determines the sensitive group"):
         update.fit(scored, sensitive_features=sex)
     why = explain(update, scored)
@@ -926,7 +926,7 @@ def test_an_update_that_reads_a_near_copy_of_the_group_fails_a_check_that_names_
     scored = X.drop(columns="sex").assign(
         code=code, score=np.where(before == 1, 0.8, 0.2) + 0.01 * X.w
     )
-    update = quick_control(ScoreColumn("score"), target=0.9, random_state=0, progress=False)
+    update = quick_control(ScoreColumn("score"), target=0.9)
     with pytest.warns(DataWarning, match="'code' of X nearly determines"):
         update.fit(scored, sensitive_features=sex)
     why = explain(update, scored)

@@ -97,7 +97,7 @@ WAYS = {
     },
     "confidence": {"target": 0.8, "confidence": 0.6, "numeric": "bins"},
     "odds": {"constraints": "equalized_odds", "target": 0.1},
-    "three concepts": {"target": 0.95, "n_concepts": 3, "sparsity": 0},
+    "three concepts": {"target": 0.95, "max_lines": None},
 }
 
 
@@ -415,7 +415,7 @@ def test_what_would_have_changed_a_decision_really_changes_it(update, why, new):
 
 
 def test_a_smaller_change_of_a_number_would_not_do(rows, new):
-    simple = fit(rows, **WAYS["per unit"], sparsity=0)  # so that age has points
+    simple = fit(rows, **WAYS["per unit"], max_lines=None)  # so that age has points
     why = explain(simple, new)
     low, high = new["age"].min(), new["age"].max()
     signs = set()
@@ -646,7 +646,7 @@ def reading(rows):
     X, y, s = rows
     X = X.drop(columns="score").assign(age=X["age"].astype(int), town=X["town"].astype("category"))
     y = (y + X["is_new"] + (X["town"] == "Oslo") + (X["age"] < 40) < 2).astype(int)
-    update = quick_control(one_hot(X, y), target=0.9, random_state=0)
+    update = quick_control(one_hot(X, y), target=0.9)
     return update.fit(X, y, sensitive_features=s), X
 
 

@@ -191,7 +191,7 @@ def test_a_trade_off_counts_the_people_that_the_audit_counts():
     rows = rows_of(0, 2)
     X = rows[["x", "town", "score_before"]].rename(columns={"score_before": "score"})
     is_hidden = (rows["group"] == "tiny").to_numpy()
-    update = quick_control(ScoreColumn("score"), min_group_size=5, progress=False)
+    update = quick_control(ScoreColumn("score"), min_group_size=5)
     found = set()
     for y in (rows["y"], rows["y"].where(~is_hidden, 1 - rows["y"])):
         with pytest.warns(Warning):

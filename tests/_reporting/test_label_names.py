@@ -77,7 +77,7 @@ def test_status_audit_and_report_name_the_label_of_every_rate(options, tmp_path)
     options = dict(options)
     labels, counted = options.pop("labels"), COUNTED[options.pop("counted")]
     X, y, group = small_rows(labels)
-    update = quick_control(ScoreColumn("score"), **counted(labels), **options, random_state=0)
+    update = quick_control(ScoreColumn("score"), **counted(labels), **options)
     update.fit(X, y, sensitive_features=group)
     plain = tuple(f"label {label}" for label in labels)
     assert unnamed(update.status_, plain) == []

@@ -300,7 +300,7 @@ def real_frontier():
     rows = make_biased(700, random_state=0)
     model = LogisticRegression().fit(rows.data, rows.target)
     group = {"sensitive_features": rows.sensitive_features}
-    update = quick_control(model, random_state=0, progress=False)
+    update = quick_control(model)
     curve = frontier(update, rows.data, rows.target, targets=[0.7, 0.8, 0.9], **group)
     after = curve.select(target=0.8).predict(rows.data)
     return curve, make_audit(model.predict(rows.data), after, y_true=rows.target, **group)

@@ -29,9 +29,9 @@ def check():
 
     def made(tells, **settings):
         X, group = rows_of(tells)
-        update = quick_control(
-            ScoreColumn("score"), target=0.8, sparsity=0, progress=False, random_state=0, **settings
-        ).fit(X, sensitive_features=group)
+        update = quick_control(ScoreColumn("score"), target=0.8, max_lines=None, **settings).fit(
+            X, sensitive_features=group
+        )
         why = explain(update, X)
         result = audit(why.y_before, why.y_after, sensitive_features=group, explanation=why)
         return next((check for check in result.checks if check.code == "CM306"), None)

@@ -37,7 +37,7 @@ class Pair:
     def __init__(self, **parameters):
         self.rows, self.new = (make_biased(n, random_state=n) for n in (500, 400))
         self.model = LogisticRegression().fit(self.rows.data, self.rows.target)
-        self.update = quick_control(self.model, target=0.8, random_state=0, **parameters)
+        self.update = quick_control(self.model, target=0.8, **parameters)
         group = self.rows.sensitive_features
         self.update.fit(self.rows.data, self.rows.target, sensitive_features=group)
         self.audit = self.audit_of(self.update)
@@ -109,7 +109,7 @@ def test_an_audit_of_another_request_or_update_is_refused(pair):
     unasked = audit([0, 1] * 50, [0, 1] * 50, sensitive_features=["a"] * 50 + ["b"] * 50)
     with pytest.raises(InputError, match=r"target is 0\.8 in the patch and none in the audit"):
         patch.with_audit(unasked)
-    other = Pair(sparsity=0.0, direction="gains_only")
+    other = Pair(max_lines=None, direction="gains_only")
     with pytest.raises(InputError, match=r"direction|scorecard"):
         patch.with_audit(other.audit)
     card = replace(pair.audit.card, intercept=pair.audit.card.intercept + 1e-12)

@@ -23,7 +23,7 @@ GROUPS = {"sensitive_features": DATA.sensitive_features}
 VALUES = sorted(DATA.data["category"].unique())[:2]
 MODEL = LogisticRegression().fit(DATA.data[["x0", "x1"]], DATA.target)
 SCORED = DATA.data.assign(score=MODEL.predict_proba(DATA.data[["x0", "x1"]])[:, 1])
-FREE, WHOLE = {"sparsity": 0}, {"points": "integers", "max_lines": 6, "borderline": 0}
+FREE, WHOLE = {"max_lines": None}, {"points": "integers", "max_lines": 6, "borderline": 0}
 CHANGED = {
     "points on a grid": (FREE, Round(0.25), {}),
     "a dropped column": (FREE, {"category": "drop"}, {}),

@@ -131,7 +131,7 @@ def test_every_patch_of_a_fitted_update_can_be_read(request, goal, is_weighted, 
     data.data = data.data.assign(score=scores)
     weight = np.random.default_rng(seed).uniform(0.5, 2.0, 400)
     is_weighted = is_weighted and "confidence" not in goal
-    update = quick_control(ScoreColumn("score"), random_state=seed, **request, **goal)
+    update = quick_control(ScoreColumn("score"), **request, **goal)
     check_written(update, data, **({"sample_weight": weight} if is_weighted else {}))
 
 

@@ -34,7 +34,7 @@ EDITS = {
 def update():
     model = LogisticRegression().fit(DATA.data[["x0", "x1"]], DATA.target)
     scored = DATA.data.assign(score=model.predict_proba(DATA.data[["x0", "x1"]])[:, 1])
-    quick = {"sparsity": 0, "target_on": "fit_rows"}
+    quick = {"max_lines": None, "target_on": "fit_rows"}
     update = ControlledDebiaser(ScoreColumn("score"), target=0.8, **quick)
     return update.fit(scored, DATA.target, **GROUPS), scored
 

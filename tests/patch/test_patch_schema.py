@@ -31,7 +31,7 @@ DIGEST = "a" * 64
 def fitted():
     data = make_biased(400, random_state=0)
     model = LogisticRegression().fit(data.data, data.target)
-    update = quick_control(model, target=0.8, random_state=0)
+    update = quick_control(model, target=0.8)
     update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
     return data, model, update
 
@@ -137,7 +137,7 @@ def test_a_patch_says_where_it_comes_from(fitted):
     expected = hashlib.sha256(scores.astype("<f8").tobytes()).hexdigest()
     assert content.base.scores_digest == expected
     scored = data.data.assign(score=scores)
-    alike = quick_control(ScoreColumn("score"), target=0.8, random_state=0)
+    alike = quick_control(ScoreColumn("score"), target=0.8)
     alike.fit(scored, data.target, sensitive_features=data.sensitive_features)
     column = alike.to_patch().content
     assert column.base.digest is None and column.base.scores_digest == expected
@@ -212,7 +212,7 @@ def test_differences_name_every_new_field():
 def test_verify_compares_the_scores_where_a_model_has_no_fingerprint(fitted):
     data, model, _ = fitted
     scored = data.data.assign(score=model.predict_proba(data.data)[:, 1])
-    update = quick_control(ScoreColumn("score"), target=0.8, random_state=0)
+    update = quick_control(ScoreColumn("score"), target=0.8)
     patch = update.fit(scored, data.target, sensitive_features=data.sensitive_features).to_patch()
     group = data.sensitive_features
     assert patch.verify(scored, group, estimator=ScoreColumn("score")).passed

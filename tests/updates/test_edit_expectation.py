@@ -78,3 +78,13 @@ def test_without_points_nobody_changes_also_in_the_patch(update_and_rows):
         assert edited.change_rate_ == edited.expected_change_rate_ == 0
         assert "no decision changes" in repr(edited.scorecard_).casefold()
         assert edited.to_patch().content.reached.change_rate == 0
+
+
+def test_an_expected_target_that_the_fit_rows_miss_by_chance_is_not_called_missed(update_and_rows):
+    update, rows = update_and_rows
+    assert update.reached_ and update.fairness_ < 0.8
+    edited = edit(update, rows, {})
+    for status in (update.status_, edited.status_):
+        assert "P-rule of label 1 ≥ 0.8 is expected on as many new people" in status
+        for words in ("was not reached", "cannot be reached", "no update of these columns"):
+            assert words not in status

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from commod._evidence.task import TINY, Codes, EvidenceTask, Floats, Mask
+from commod._text import MAX_CHANGED
 
 MAX_STOPS = 20_000  # counts along an order; the counts around the cut are then taken one by one
 N_TRIED = 60  # counts that are compared where none is enough
@@ -166,10 +167,10 @@ def stop_at_cut(task: EvidenceTask, score: Floats, cut: float) -> Stop:
 
 
 def is_within_caps(task: EvidenceTask, n_changed: Floats, caps: Floats) -> Mask:
-    """Return at which counts all caps hold, (m,)."""
-    limits, kept = task.caps, np.ones(len(n_changed), dtype=bool)
-    if limits.changes is not None:
-        kept &= n_changed <= limits.changes * task.people.sum() + 1e-9
+    """Return at which counts all caps hold, (m,); at most half of all decisions ever change."""
+    limits = task.caps
+    most = MAX_CHANGED if limits.changes is None else min(limits.changes, MAX_CHANGED)
+    kept = np.asarray(n_changed <= most * task.people.sum() + 1e-9)
     if limits.accuracy_loss is not None:
         kept &= caps[0] >= -limits.accuracy_loss - TINY
     if limits.volume_change is not None:

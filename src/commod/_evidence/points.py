@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import lsq_linear
 
-from commod._evidence.sums import Design
+from commod._evidence.sums import TermDesign
 from commod._evidence.task import EvidenceTask
 
 Floats = NDArray[np.float64]
@@ -56,12 +56,12 @@ def _factor(gram: Floats, alpha: float) -> tuple[Floats, bool]:
     return cho_factor(gram + np.diag(penalty))
 
 
-def beside_pinned(gram: Floats, cross: Floats, task: EvidenceTask, design: Design) -> Floats:
+def beside_pinned(gram: Floats, cross: Floats, task: EvidenceTask, design: TermDesign) -> Floats:
     """Return the cross products (d + 1,) less those of pinned points: the rest is exact then."""
     return cross - gram[:, 1:] @ (np.nan_to_num(task.pinned[design.terms]) * design.scale)
 
 
-class Lines(NamedTuple):
+class CardLines(NamedTuple):
     """Which terms share points: `line` (d,) numbers the line of each term; −1 has no points."""
 
     line: Codes
@@ -72,9 +72,16 @@ class Lines(NamedTuple):
         return int(self.line.max(initial=-1)) + 1
 
 
-def all_lines(is_free: Mask) -> Lines:
+def n_pinned_lines(task: EvidenceTask, design: TermDesign) -> int:
+    """Return how many lines the pinned points have: terms of a column with equal points are one."""
+    points, column = task.pinned[design.terms], task.column[design.terms]
+    is_pinned = ~np.isnan(points)
+    return len(set(zip(column[is_pinned].tolist(), points[is_pinned].tolist(), strict=True)))
+
+
+def all_lines(is_free: Mask) -> CardLines:
     """Return one line for each free term (d,)."""
-    return Lines(np.where(is_free, np.cumsum(is_free) - 1, -1))
+    return CardLines(np.where(is_free, np.cumsum(is_free) - 1, -1))
 
 
 def shorten(
@@ -82,10 +89,10 @@ def shorten(
     cross: Floats,
     alpha: float,
     task: EvidenceTask,
-    design: Design,
+    design: TermDesign,
     is_free: Mask,
     max_lines: int,
-) -> Lines:
+) -> CardLines:
     """Return the lines of a card of at most `max_lines`, with a small rise of the squared error.
 
     Each step takes out the line, or merges the two levels of a column, with the least rise. With
@@ -115,7 +122,7 @@ def shorten(
             merged.apply(j, k)
     line = np.full(len(is_free), -1)
     line[is_free] = merged.numbers()
-    return Lines(line)
+    return CardLines(line)
 
 
 class _MergedLines:
@@ -193,8 +200,8 @@ def solve_lines(
     cross: Floats,
     alpha: float,
     task: EvidenceTask,
-    design: Design,
-    lines: Lines,
+    design: TermDesign,
+    lines: CardLines,
 ) -> Points:
     """Return the ridge solution with the given lines, pinned points and signs.
 
@@ -222,7 +229,9 @@ def solve_lines(
     return Points(values, float(solution[0]))
 
 
-def _basis(task: EvidenceTask, design: Design, lines: Lines) -> tuple[Floats, Floats, Floats]:
+def _basis(
+    task: EvidenceTask, design: TermDesign, lines: CardLines
+) -> tuple[Floats, Floats, Floats]:
     """Return the terms of each coefficient, (d, m), and the lower and upper ends of these, (m,).
 
     A line has one coefficient. Lines of ordered bins are sums of steps, which have one sign. A line
@@ -252,7 +261,7 @@ def _basis(task: EvidenceTask, design: Design, lines: Lines) -> tuple[Floats, Fl
     return basis[:, is_used], lower, upper
 
 
-def rounded(points: Points, lines: Lines, design: Design, pinned: Floats) -> Points:
+def rounded(points: Points, lines: CardLines, design: TermDesign, pinned: Floats) -> Points:
     """Return points of DIGITS significant digits; terms of a line stay equal, pinned ones as given.
 
     The same digits on every processor: the last bits of a sum depend on it.
@@ -271,12 +280,33 @@ def _are_equal(values: Floats) -> bool:
     return bool(np.ptp(values) <= 1e-9 * np.abs(values).max(initial=0.0))
 
 
-def whole(points: Points, pinned: Floats) -> Points:
-    """Return whole-number points whose largest is LARGEST_WHOLE."""
-    largest = np.abs(points.values).max(initial=0.0)
-    if not largest:
-        return Points(np.where(np.isnan(pinned), 0.0, pinned), 0.0)
-    unit = largest / LARGEST_WHOLE
+def unit_of_pinned(
+    gram: Floats, cross: Floats, alpha: float, task: EvidenceTask, design: TermDesign
+) -> float:
+    """Return the unit of pinned whole numbers: with it, the squared error is least.
+
+    1 without such points. Where they contradict the evidence, their largest one is as large as that
+    of the others.
+    """
+    pinned = task.pinned[design.terms]
+    given, is_free = np.nan_to_num(pinned), np.isnan(pinned)
+    if not given.any():
+        return 1.0
+    beside = np.column_stack([np.eye(len(given))[:, is_free], given]) * design.scale[:, None]
+    full = np.zeros((len(gram), 1 + beside.shape[1]))
+    full[0, 0], full[1:, 1:] = 1.0, beside
+    penalty = np.append(1e-9 * max(gram[0, 0], 1.0), np.full(len(gram) - 1, alpha))
+    solved = np.linalg.solve(full.T @ (gram + np.diag(penalty)) @ full, full.T @ cross)
+    unit = float(solved[-1])
+    if unit <= 0:
+        unit = float(np.abs(solved[1:-1]).max(initial=0.0) / np.abs(given).max())
+    return unit or 1.0
+
+
+def whole(points: Points, pinned: Floats, unit: float | None = None) -> Points:
+    """Return whole-number points in a `unit`; None: their largest is LARGEST_WHOLE."""
+    if unit is None:
+        unit = float(np.abs(points.values).max(initial=0.0)) / LARGEST_WHOLE or 1.0
     values = np.where(np.isnan(pinned), np.rint(points.values / unit), pinned)
     return Points(values + 0.0, float(np.rint(points.intercept / unit)))
 

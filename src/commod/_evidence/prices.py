@@ -51,7 +51,7 @@ def prices_of(U: Floats, cost: Floats, slack: Floats, start: Floats | None = Non
     array([0.])
     """
     start = np.full(U.shape[1], 1e-3) if start is None else start
-    dual = Dual(U, cost, slack)
+    dual = PriceDual(U, cost, slack)
     mu = start
     for tolerance in TOLERANCES:
         solved = minimize(
@@ -68,7 +68,7 @@ def prices_of(U: Floats, cost: Floats, slack: Floats, start: Floats | None = Non
     return mu
 
 
-class Dual(NamedTuple):
+class PriceDual(NamedTuple):
     """The convex function that prices minimise."""
 
     U: Floats

@@ -27,20 +27,22 @@ from commod._evidence.cut import (
     stop_at_cut,
 )
 from commod._evidence.points import (
-    Lines,
+    CardLines,
     Points,
     all_lines,
     beside_pinned,
+    n_pinned_lines,
     rounded,
     shorten,
     significant,
     smallest_penalty,
     solve,
     solve_lines,
+    unit_of_pinned,
     whole,
 )
 from commod._evidence.prices import Pricing, priced_rows
-from commod._evidence.sums import Design, Sums, dense_rows, design_of, sums_of
+from commod._evidence.sums import Sums, TermDesign, dense_rows, design_of, sums_of
 from commod._evidence.task import N_FOLDS, EvidenceTask, Floats, Mask
 
 N_PASSES = 2  # regressions in which rows near the cut count more
@@ -64,7 +66,7 @@ class Settings(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Card:
+class EvidenceCard:
     """Points of all rows, and what they and those of each fold give each person, (n,) each."""
 
     points: Points
@@ -84,7 +86,7 @@ class FoundUpdate:
     `fewest` is the number of changes without nearness.
     """
 
-    card: Card
+    card: EvidenceCard
     cut: float
     nearness: float
     mean_distance: float
@@ -111,7 +113,7 @@ class Regression:
 
     def __init__(self, task: EvidenceTask, other: Regression | None = None) -> None:
         self.task = task
-        self.design: Design = design_of(task) if other is None else other.design
+        self.design: TermDesign = design_of(task) if other is None else other.design
         self.alpha = smallest_penalty(task.smallest_base)
         self.is_free = np.isnan(task.pinned[self.design.terms])
         self.rows_of = [np.flatnonzero(task.fold == f) for f in range(N_FOLDS)]
@@ -176,7 +178,7 @@ def price(found: Regression, sums: Sums, cost: Floats, settings: Settings, rates
     return min(tried, key=lambda one: one.stop.rank(task))
 
 
-def _inner_points(design: Design, solution: Floats) -> Points:
+def _inner_points(design: TermDesign, solution: Floats) -> Points:
     """Return a solution (d + 1,) as points in raw units, rounded to INNER_DIGITS."""
     values = np.zeros(design.n_all)
     values[design.terms] = significant(solution[1:] / design.scale, INNER_DIGITS)
@@ -195,7 +197,7 @@ def find_update(task: EvidenceTask, settings: Settings) -> FoundUpdate:
 class CountedCard(NamedTuple):
     """A card with the least nearness that it may have, and where its cut is counted then."""
 
-    card: Card
+    card: EvidenceCard
     n_lines: int
     nearness: float
     mean_distance: float
@@ -212,13 +214,15 @@ def find_card(
     least = least if settings.nearness is None else settings.nearness
     mean = mean_distance(task)
     cost = costs_at(task, least, mean)
-    sums, rates = found.start, task.base_rates
-    for step in range(N_PASSES + 1):
+    sums, rates, passes = found.start, task.base_rates, []
+    for _ in range(N_PASSES + 1):
         valued = price(found, sums, cost, settings, rates)
-        if step == N_PASSES or not np.isfinite(valued.stop.cut):
+        passes.append((sums, valued))
+        if not np.isfinite(valued.stop.cut):
             break
         rates = valued.stop.rates
         sums = sums_of(task, found.design, local_weights(task, valued, cost))
+    sums, valued = min(reversed(passes), key=lambda one: one[1].stop.rank(task))
     card, n_lines = card_of(found, sums, valued.coef, settings)
     score = evidence(task, card.counted(task), cost)
     stop = best_stop(task, score, is_budget=settings.is_budget)
@@ -232,7 +236,9 @@ def local_weights(task: EvidenceTask, valued: Valued, cost: Floats) -> Floats:
     return np.asarray(task.is_known * (np.exp(-0.5 * gap**2) + LEAST_WEIGHT))
 
 
-def card_of(found: Regression, sums: Sums, coef: Floats, settings: Settings) -> tuple[Card, int]:
+def card_of(
+    found: Regression, sums: Sums, coef: Floats, settings: Settings
+) -> tuple[EvidenceCard, int]:
     """Return the card for what the sums are worth, in all rows and in every fold; and its lines."""
     task, solved = found.task, []
     folds = [None, *range(N_FOLDS)] if task.is_new else [None]
@@ -242,21 +248,25 @@ def card_of(found: Regression, sums: Sums, coef: Floats, settings: Settings) -> 
     points, lines = solved[0]
     in_sample = task.terms.total(points.values, points.intercept)
     out_of_fold = found.by_fold([p for p, _ in solved[1:]]) if task.is_new else in_sample
-    return Card(points, in_sample, out_of_fold), lines.n_lines
+    return EvidenceCard(points, in_sample, out_of_fold), lines.n_lines
 
 
 def _solved(
     found: Regression, gram: Floats, cross: Floats, settings: Settings
-) -> tuple[Points, Lines]:
+) -> tuple[Points, CardLines]:
     task, design, alpha = found.task, found.design, found.alpha
+    unit = None
+    if settings.is_whole and np.nan_to_num(task.pinned).any():
+        unit = unit_of_pinned(gram, cross, alpha, task, design)
+        task = replace(task, pinned=unit * task.pinned)
     cross = beside_pinned(gram, cross, task, design)
     lines = all_lines(found.is_free)
     if settings.max_lines is not None:
-        most = max(settings.max_lines - int((~found.is_free).sum()), 0)
+        most = max(settings.max_lines - n_pinned_lines(task, design), 0)
         lines = shorten(gram, cross, alpha, task, design, found.is_free, most)
     points = solve_lines(gram, cross, alpha, task, design, lines)
     if settings.is_whole:
-        return whole(points, task.pinned), lines
+        return whole(points, found.task.pinned, unit), lines
     return rounded(points, lines, design, task.pinned), lines
 
 
@@ -299,7 +309,7 @@ def with_nearness(task: EvidenceTask, counted: CountedCard, settings: Settings) 
 
 
 def recounted(
-    task: EvidenceTask, card: Card, found: FoundUpdate, settings: Settings
+    task: EvidenceTask, card: EvidenceCard, found: FoundUpdate, settings: Settings
 ) -> FoundUpdate:
     """Return an update with the cut that the people of another task give; `card` has their values.
 
@@ -323,7 +333,9 @@ def _gained(task: EvidenceTask, v: Floats, cost: Floats, stop: Stop) -> float:
     return float((right * task.weight)[changed].sum())
 
 
-def _within_caps(task: EvidenceTask, card: Card, nearness: float, mean: float, cut: float) -> float:
+def _within_caps(
+    task: EvidenceTask, card: EvidenceCard, nearness: float, mean: float, cut: float
+) -> float:
     """Return the cut, or a higher one, so that all caps hold on the fit rows and out of fold."""
     if task.caps == type(task.caps)() or not np.isfinite(cut) or not task.is_new:
         return cut

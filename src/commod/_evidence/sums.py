@@ -22,7 +22,7 @@ BLOCK_ROWS = 65_536  # of numbers in one product, so that memory stays small
 
 
 @dataclass(frozen=True)
-class Design:
+class TermDesign:
     """The d terms of a regression, out of `n_all`: `terms` are their numbers, `scale` their spread.
 
     `numeric` (n, p) holds the numbers, and `numeric_place` (p,) their places among the d terms.
@@ -62,7 +62,7 @@ class Sums:
         return gram - self.gram[fold], cross - self.cross[fold]
 
 
-def design_of(task: EvidenceTask) -> Design:
+def design_of(task: EvidenceTask) -> TermDesign:
     """Return the terms that a regression reads: at most MAX_TERMS without constant ones.
 
     Terms that are pinned without points do not count, as if their column was locked.
@@ -86,7 +86,7 @@ def design_of(task: EvidenceTask) -> Design:
         codes.append(local[table.codes[:, j]])
         places.append(place[known])
     scale = np.where(scale > 0, scale, 1.0)[used]
-    return Design(
+    return TermDesign(
         n_all=table.n_terms,
         terms=used,
         scale=scale,
@@ -97,7 +97,7 @@ def design_of(task: EvidenceTask) -> Design:
     )
 
 
-def dense_rows(design: Design, rows: Codes) -> Floats:
+def dense_rows(design: TermDesign, rows: Codes) -> Floats:
     """Return the terms of some rows (m,), divided by their scale, after ones: (m, d + 1)."""
     matrix = np.zeros((len(rows), design.n_terms + 2))
     matrix[:, 0] = 1.0
@@ -121,7 +121,7 @@ def _told(task: EvidenceTask, mean: Floats, scale: Floats) -> Floats:
     return told
 
 
-def sums_of(task: EvidenceTask, design: Design, local: Floats) -> Sums:
+def sums_of(task: EvidenceTask, design: TermDesign, local: Floats) -> Sums:
     """Return the sums where each row counts with the weight `local` (n,)."""
     d, fold = design.n_terms, task.fold.astype(np.int64)
     gram, cross = np.zeros((N_FOLDS, d + 1, d + 1)), np.zeros((N_FOLDS, d + 1, _n_sums(task)))
@@ -155,7 +155,7 @@ def _n_sums(task: EvidenceTask) -> int:
 
 def _add_numbers(
     task: EvidenceTask,
-    design: Design,
+    design: TermDesign,
     local: Floats,
     numbers: Codes,
     gram: Floats,

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._evidence.search import Card, FoundUpdate, Settings, recounted
+from commod._evidence.search import EvidenceCard, FoundUpdate, Settings, recounted
 from commod._evidence.task import EvidenceTask
 from commod.scorecard import distances
 from commod.updates._evidence_task import evidence_task
@@ -122,7 +122,7 @@ def recount_on(
     target = float(task.bounds[0])
     whole = evidence_task(counted.problem, target, is_new=task.is_new)
     whole = replace(whole, distance=np.concatenate([task.distance, counted.distance]))
-    card = Card(
+    card = EvidenceCard(
         found.points,
         np.concatenate([found.card.in_sample, counted.v]),
         np.concatenate([found.card.out_of_fold, counted.v]),

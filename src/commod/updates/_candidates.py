@@ -11,7 +11,7 @@ user selects is fitted for its own target.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -37,7 +37,7 @@ from commod.updates._interface import AllowedChanges, FittedCandidate
 from commod.updates._point_rows import point_problem
 from commod.updates._problem import FitProblem
 from commod.updates._stated import set_target
-from commod.updates._stored_update import store_found
+from commod.updates._stored_update import rule_of, store_found
 from commod.updates.ratio import RatioRows
 
 N_TARGETS = 100  # of the default frontier
@@ -58,6 +58,7 @@ class CountedCandidate:
     """An update of a frontier: points of a near target, and the cut for its own target.
 
     `model` is an unfitted update that has read the fit rows, and `problem` has all of these.
+    Candidates that share points find their scorecard in `cards`, which differ in their cut only.
     """
 
     settings: dict[str, float]
@@ -65,12 +66,19 @@ class CountedCandidate:
     problem: FitProblem
     fitted: FittedUpdate
     expectation: Expectation | None
+    cards: dict[int, Scorecard] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def _card(self) -> Scorecard:
+        problem, found = self.fitted.problem, self.fitted.found
+        known = self.cards.get(id(found.card))
+        if known is not None and np.isfinite(found.cut):
+            return replace(known, rule=rule_of(self.model, problem, found))
         update = clone(self.model)
         update._take_reading(self.model)
-        store_found(update, self.fitted.problem, self.fitted.found)
+        store_found(update, problem, found)
+        if np.isfinite(found.cut):
+            self.cards[id(found.card)] = update.scorecard_
         return update.scorecard_
 
     def decide(self, rows: RatioRows) -> NDArray[np.bool_]:
@@ -115,8 +123,11 @@ def candidates_of(
     """
     part = point_problem(problem)
     people = None if part is problem else PeopleInMemory(problem)
+    cards: dict[int, Scorecard] = {}
     return [
-        CountedCandidate(settings_of_swept(one), model, problem, one.fitted, one.fitted.expectation)
+        CountedCandidate(
+            settings_of_swept(one), model, problem, one.fitted, one.fitted.expectation, cards
+        )
         for one in sweep_targets(model, part, people, targets)
     ]
 

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._evidence.cut import best_stop, evidence, stop_at_cut
+from commod._evidence.cut import evidence, stop_at_cut
 from commod._evidence.points import Points
-from commod._evidence.search import Card, FoundUpdate, costs_at, find_update
+from commod._evidence.search import EvidenceCard, FoundUpdate, costs_at, find_update, recounted
 from commod._record import AnyEdit, EditFigures, EditRecord, Lock, OffsetRule
 from commod._solvers.threads import single_blas_thread
 from commod._text import list_names
@@ -232,7 +232,7 @@ def fit_edit(
     settings = settings_of(update)._replace(nearness=rule.nearness)
     own = Points(sign * edited.points, sign * edited.card.intercept)
     in_sample = problem.terms.total(own.values, own.intercept)
-    card = Card(own, in_sample, in_sample)
+    card = EvidenceCard(own, in_sample, in_sample)
     with single_blas_thread:
         if plan.refit:
             pinned = np.where(edited.is_pinned, own.values, np.nan)
@@ -241,20 +241,16 @@ def fit_edit(
             # Terms without points stay without them, and edited points stay as they are.
             is_fixed = edited.is_edited | (own.values == 0)
             pinned = np.where(is_fixed, own.values, np.nan)
-            refitted = find_update(
-                replace(task, pinned=pinned), settings._replace(max_lines=None, is_whole=False)
-            )
+            refitted = find_update(replace(task, pinned=pinned), settings._replace(max_lines=None))
             # The cut is one for these points, so only what leaving out a fold changes is taken.
             unseen = refitted.card.out_of_fold - refitted.card.in_sample
             card = replace(card, out_of_fold=in_sample + unseen)
     score = evidence(task, card.counted(task), costs_at(task, rule.nearness, rule.mean_distance))
-    if plan.offset == "keep":
-        stop = stop_at_cut(task, score, rule.cut)
-    elif not card.points.values.any():  # there is no evidence, so nobody changes
-        stop = stop_at_cut(task, score, np.inf)
-    else:
-        stop = best_stop(task, score, is_budget=settings.is_budget)
-    found = FoundUpdate(card, stop.cut, rule.nearness, rule.mean_distance, stop, stop.n_changed, 0)
+    cut = rule.cut if plan.offset == "keep" else np.inf
+    stop = stop_at_cut(task, score, cut)
+    found = FoundUpdate(card, cut, rule.nearness, rule.mean_distance, stop, stop.n_changed, 0)
+    if plan.offset == "target" and card.points.values.any():  # without evidence nobody changes
+        found = recounted(task, card, found, settings)
     fitted = FittedUpdate(problem, task, found, optimism=stated_optimism(update))
     if not is_on_new_rows:
         return fitted

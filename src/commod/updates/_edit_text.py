@@ -28,7 +28,7 @@ def edit_texts(update: Any, goal: str, *, is_missed: bool, groups: str) -> Itera
     if last.offset == "keep":
         is_reached = "is not reached" if is_missed else "is reached"
         yield f"The cut of the earlier update was kept; {goal} {is_reached} {rows}."
-    elif is_missed and not update._is_budget:
+    elif is_missed and not (update.reached_ or update._is_budget):
         yield (
             f"{goal} cannot be reached {rows} with these points: the closest value that a cut "
             f"reaches is {update.fairness_:.3f}."

@@ -56,7 +56,7 @@ def _sentences(
         yield from edit_texts(update, goal, is_missed=is_missed, groups=covered)
     elif update._is_budget:
         yield budget_text(metric, problem.caps, covered)
-    elif is_missed or expectation is None or not expectation.is_known:
+    elif expectation is None or not expectation.is_known or (is_missed and not update.reached_):
         yield target_text(goal, not is_missed, covered, is_success=not update._is_degenerate)
     if expectation is not None:
         yield from expectation_texts(update, problem, goal, expectation, covered)
@@ -100,7 +100,8 @@ def limit_texts(update: Any, problem: FitProblem, goal: str, *, is_test: bool) -
     if problem.standing:
         is_missed |= not all_kept(problem.standing, _standing_values(update, problem))
         goal = "The set of all bounds"
-    if is_missed and not update._is_budget and not is_test:
+    # A target that is expected on new people may be missed on the fit rows by chance.
+    if is_missed and not (update.reached_ or update._is_budget or is_test):
         asked = problem.with_direction(*update._moves(update.direction))
         limit = proven_limit(asked, update.target_)
         reason = why_missed(update)
