@@ -17,8 +17,6 @@ from typing import NamedTuple
 import numpy as np
 
 from commod._evidence.cut import (
-    MAX_STOPS,
-    Path,
     Stop,
     best_stop,
     evidence,
@@ -336,33 +334,31 @@ def _gained(task: EvidenceTask, v: Floats, cost: Floats, stop: Stop) -> float:
 def _within_caps(
     task: EvidenceTask, card: EvidenceCard, nearness: float, mean: float, cut: float
 ) -> float:
-    """Return the cut, or a higher one, so that all caps hold on the fit rows and out of fold."""
+    """Return the cut, or the next higher one at which caps hold on the fit rows and out of fold."""
     if task.caps == type(task.caps)() or not np.isfinite(cut) or not task.is_new:
         return cut
     cost = costs_at(task, nearness, mean)
     scores = [evidence(task, v, cost) for v in (card.in_sample, card.out_of_fold)]
-    for score in scores * 2:  # a higher cut for one of them may break a cap of the other
-        stop = stop_at_cut(task, score, cut)
-        if not is_within_caps(task, np.array([stop.n_changed]), stop.caps[:, None]).all():
-            cut = _cut_before_caps(task, score, cut)
-    return cut
 
+    def holds(cut: float) -> bool:
+        stops = (stop_at_cut(task, score, cut) for score in scores)
+        return all(
+            is_within_caps(task, np.array([stop.n_changed]), stop.caps[:, None]).all()
+            for stop in stops
+        )
 
-def _cut_before_caps(task: EvidenceTask, score: Floats, cut: float) -> float:
-    """Return the cut of the last count before a cap is broken for the first time."""
-    path = path_of(task, score)
-    last = _last_within_caps(task, path, cut)
-    if last is not None and len(path) > MAX_STOPS:
-        path = path_of(task, score, (path.lowest[last + 1], path.lowest[last]))
-        last = _last_within_caps(task, path, cut)
-    return cut if last is None else path.cut(last)
-
-
-def _last_within_caps(task: EvidenceTask, path: Path, cut: float) -> int | None:
-    """Return the last count before a cap is broken; None where none is, down to the cut."""
-    kept = is_within_caps(task, path.n_changed, path.caps)
-    beyond = np.flatnonzero(~kept & (path.lowest > cut))
-    return int(beyond[0]) - 1 if len(beyond) else None
+    if holds(cut):
+        return cut
+    paths = [path_of(task, score) for score in scores]
+    higher = [(path, at) for path in paths for at in np.flatnonzero(path.next > cut).tolist()]
+    middles = np.array([(path.lowest[at] + path.next[at]) / 2 for path, at in higher])
+    is_kept = np.ones(len(middles), dtype=bool)
+    for path in paths:
+        count = np.searchsorted(-path.lowest, -middles)  # as many stops are above the cut
+        is_kept &= is_within_caps(task, path.n_changed, path.caps)[np.maximum(count - 1, 0)]
+    order = np.argsort(middles, kind="stable")
+    cuts = (higher[i][0].cut(higher[i][1]) for i in order[is_kept[order]].tolist())
+    return next((cut for cut in cuts if holds(cut)), np.inf)
 
 
 def changed_by(task: EvidenceTask, found: FoundUpdate) -> Mask:

@@ -13,7 +13,7 @@ from commod.patch.constraints_check import reached_in, stated_in
 from commod.patch.content import Content, term_points_of
 
 CAPS = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence")
-SAME = 1e-6  # figures of a patch have six digits: closer ones are the same
+SAME = 1e-5  # figures that are closer than this are the same: those of a patch have six digits
 
 
 class Difference(NamedTuple):
