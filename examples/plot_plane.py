@@ -4,8 +4,8 @@ Decisions change exactly where r is below zero
 
 With two columns, the whole update fits into one plane. The dashed line is the threshold of the
 base model: people above it are accepted. The update may only accept people, so r is 1 above this
-line. The solid line is r = 0: the points of these people are just what a gain needs. Decisions
-change in the shaded part and nowhere else: r is below zero there.
+line. The solid line is r = 0, where the points are just what a gain needs. Decisions change in
+the shaded part and nowhere else, because r is below zero there.
 
 Dots are 1,000 evaluated rows. People who gain lie below the dashed line and in the shaded part.
 The target depends on x0 and x1, and only x0 depends on the group. The update does not see the
