@@ -44,6 +44,7 @@ from commod._evidence.sums import Sums, TermDesign, dense_rows, design_of, sums_
 from commod._evidence.task import N_FOLDS, EvidenceTask, Floats, Mask
 
 N_PASSES = 2  # regressions in which rows near the cut count more
+CLEARLY_FEWER = 0.95  # changes of an earlier pass, as a share of those of the last one
 LEAST_WEIGHT = 0.05  # of a row far from the cut
 INNER_DIGITS = 6  # of numbers between the steps: the last bits depend on the processor
 SHORT_NEARNESS = 0.05  # ties of a short card are broken by the distance from the threshold
@@ -153,6 +154,12 @@ class Valued(NamedTuple):
     v: Floats
     stop: Stop
 
+    def is_clearly_better(self, other: Valued) -> bool:
+        """Return whether it alone keeps all bounds, or does so with far fewer changes."""
+        if self.stop.is_reached and other.stop.is_reached:
+            return self.stop.n_changed < CLEARLY_FEWER * other.stop.n_changed
+        return self.stop.is_reached
+
 
 def price(found: Regression, sums: Sums, cost: Floats, settings: Settings, rates: Floats) -> Valued:
     """Return the values with the fewest changes out of a few rounds of prices.
@@ -220,7 +227,10 @@ def find_card(
             break
         rates = valued.stop.rates
         sums = sums_of(task, found.design, local_weights(task, valued, cost))
-    sums, valued = min(reversed(passes), key=lambda one: one[1].stop.rank(task))
+    sums, valued = passes[-1]
+    for earlier in passes[-2::-1]:
+        if earlier[1].is_clearly_better(valued):
+            sums, valued = earlier
     card, n_lines = card_of(found, sums, valued.coef, settings)
     score = evidence(task, card.counted(task), cost)
     stop = best_stop(task, score, is_budget=settings.is_budget)
