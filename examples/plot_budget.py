@@ -3,8 +3,8 @@ A budget of changes: how fair can few changes make it?
 ======================================================
 
 Sometimes the number of changes is given, and the fairness is the question. With ``max_changes``
-and without a target, the search looks for the fairest update within the budget. It stops at
-parity.
+and without a target, ``fit`` finds the fairest update within the budget. A budget that is larger
+than parity needs is not used up.
 
 The dots show the P-rule on the 600 fit rows for each budget. The black line is the best P-rule
 on these rows that any method could reach with as many changes, even with the groups in hand. So

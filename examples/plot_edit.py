@@ -54,7 +54,7 @@ for record in final.edits_:
 # %%
 # Points before and after.
 
-scale = X.loc[fit].std(numeric_only=True).to_dict() | {"distance from the threshold": 0.1}
+scale = X.loc[fit].std(numeric_only=True).to_dict()
 before, after = (
     {name: points * scale.get(name, 1) for name, points in update.scorecard_.rows()}
     for update in (first, final)
@@ -89,7 +89,7 @@ ax.set_yticks(range(len(names)), [name.replace("c_charge_desc =", "charge:") for
 for label, name in zip(ax.get_yticklabels(), names, strict=True):
     label.set_color("#c44536" if name.startswith("age") or name == charge else "black")
 ax.axvline(0, color="black", linewidth=1)
-ax.set_xlabel("points: ← towards “low risk” | keeps “high risk” →")
+ax.set_xlabel("points: towards “low risk” →")
 ax.set_title(f"red: contested; {first.n_gains_} → {final.n_gains_} gain", loc="left")
-ax.legend(frameon=False, loc="upper left")
+ax.legend(frameon=False, loc="lower right")
 plt.show()

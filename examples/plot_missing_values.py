@@ -58,11 +58,11 @@ figure, (ax, share_ax) = plt.subplots(
     1, 2, figsize=(7.6, 4.8), sharey=True, width_ratios=(3, 2), layout="constrained"
 )
 values = np.array(list(terms.values()))
-bars = ax.barh(list(terms), values, color=np.where(values < 0, "#1f6f8b", "#9aa5b1"))
+bars = ax.barh(list(terms), values, color=np.where(values > 0, "#1f6f8b", "#9aa5b1"))
 bars[-1].set(hatch="//", edgecolor="white", linewidth=0)
 ax.axvline(0, color="black", linewidth=1)
 ax.invert_yaxis()
-ax.set_xlabel("points: ← towards acceptance")
+ax.set_xlabel("points: towards acceptance →")
 ax.tick_params(axis="y", length=0)
 share_ax.hlines(range(len(terms)), 0, shares, color="#cc6677", linewidth=2)
 share_ax.plot(shares, range(len(terms)), "o", color="#cc6677", markersize=9)

@@ -2,9 +2,11 @@
 Why did this person's decision change?
 ======================================
 
-A scorecard answers for one person: which values moved r below zero? The waterfall starts at the
-mean of r over the fit rows. Each bar is what one column of this person adds, compared with the
-mean. The last value is the r of this person. It is below zero, so the decision changes.
+A scorecard answers for one person: which values moved r below zero? The waterfall starts at the r
+of a mean person of the fit rows. Each bar is what one column of this person adds to r, compared
+with the mean. The distance of the score from the threshold adds to r, too: near the threshold, a
+change needs fewer points. The last value is the r of this person. It is below zero, so the
+decision changes.
 
 The person has the median r of those who gain among 1,851 evaluated rows of COMPAS. ``sentence``
 says the same in words. It also names another value that alone would have kept the decision, if
@@ -52,8 +54,8 @@ parts = [part for part in parts if abs(part.points) >= 0.005]
 
 plt.rcParams.update({"font.size": 12, "axes.spines.top": False, "axes.spines.right": False})
 figure, ax = plt.subplots(figsize=(7.4, 4.6), layout="constrained")
-level = person.raw_ratio - sum(part.points for part in parts)
-names = ["mean of the fit rows"]
+level = person.ratio - sum(part.points for part in parts)
+names = ["mean person"]
 box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
 ax.barh(0, level, color="#9aa5b1")
 ax.text(level + 0.03, 0, f"{level:.2f}", va="center")

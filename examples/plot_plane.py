@@ -3,13 +3,13 @@ Decisions change exactly where r is below zero
 ==============================================
 
 With two columns, the whole update fits into one plane. The dashed line is the threshold of the
-base model: people above it are accepted. The solid line is r = 0. The update may only accept
-people, so decisions change in the shaded corner and nowhere else: r is below zero there, and the
-base decision is a rejection.
+base model: people above it are accepted. The update may only accept people, so r is 1 above this
+line. The solid line is r = 0: the points of these people are just what a gain needs. Decisions
+change in the shaded part and nowhere else: r is below zero there.
 
 Dots are 1,000 evaluated rows. People who gain lie below the dashed line and in the shaded part.
 The target depends on x0 and x1, and only x0 depends on the group. The update does not see the
-group. Its scorecard reads x0 alone.
+group. Its scorecard reads x0, and x1 hardly counts.
 """
 
 # %%
@@ -37,13 +37,13 @@ print(update.scorecard_)
 
 x0, x1 = np.meshgrid(np.linspace(-4, 4, 200), np.linspace(-3.5, 3.5, 200))
 grid = pd.DataFrame({"x0": x0.ravel(), "x1": x1.ravel()})
-r = update.raw_ratio(grid).reshape(x0.shape)
+r = update.ratio(grid).reshape(x0.shape)
 score = model.predict_proba(grid)[:, 1].reshape(x0.shape)
 changes = update.changes(new.data)
 
 plt.rcParams.update({"font.size": 12, "axes.spines.top": False, "axes.spines.right": False})
 figure, ax = plt.subplots(figsize=(7, 5), layout="constrained")
-ax.contourf(x0, x1, np.where(score < 0.5, r, 1.0), [-99, 0], colors=["#cfe6ee"])
+ax.contourf(x0, x1, r, [-99, 0], colors=["#cfe6ee"])
 ax.contour(x0, x1, r, [0], colors="#1f6f8b", linewidths=2.5)
 ax.contour(x0, x1, score, [0.5], colors="black", linestyles="--", linewidths=1.5)
 for group, marker, label in (("g0", "o", "advantaged group"), ("g1", "^", "disadvantaged group")):

@@ -2,13 +2,14 @@
 A scorecard is a short list of points
 =====================================
 
-An update is a scorecard: a few terms with points. The sum r of an intercept and the points
-decides. A decision changes exactly where r is below zero. Bars to the left push towards a
-change, bars to the right against it.
+An update is a scorecard: a few terms with points. The points are evidence about the groups that
+the constraint compares. They are added up, and a person gains where the sum is above a stated
+number. Bars to the right push towards a gain, bars to the left against it. Categories with equal
+points are one line; the scorecard has at most 12 lines.
 
 The update was fitted on 1,850 fit rows of COMPAS. It may only give "low risk", so the scorecard
-acts on people with "high risk" alone. The label of a numeric column says for how many units its
-bar is drawn.
+acts on people with "high risk" alone. The title has the sum that a score at the threshold needs.
+The label of a numeric column says for how many units its bar is drawn.
 """
 
 # %%
@@ -44,7 +45,7 @@ print(update.scorecard_)
 # %%
 # ``rows`` lists the terms with their points.
 
-units = {"age": 10, "priors_count": 5, "juv_misd_count": 1, "distance from the threshold": 0.1}
+units = {"age": 10, "priors_count": 5, "juv_misd_count": 1}
 terms = {
     f"{name}, per {units[name]}" if name in units else name: points * units.get(name, 1)
     for name, points in update.scorecard_.rows()
@@ -53,15 +54,17 @@ terms = dict(sorted(terms.items(), key=lambda term: -term[1]))
 
 plt.rcParams.update({"font.size": 12, "axes.spines.top": False, "axes.spines.right": False})
 figure, ax = plt.subplots(figsize=(7.6, 5), layout="constrained")
-colors = ["#1f6f8b" if points < 0 else "#9aa5b1" for points in terms.values()]
+colors = ["#1f6f8b" if points > 0 else "#9aa5b1" for points in terms.values()]
 ax.barh(
     [name.replace("c_charge_desc =", "charge:") for name in terms],
     list(terms.values()),
     color=colors,
 )
 ax.axvline(0, color="black", linewidth=1)
-ax.set_xlabel("points: ← towards “low risk” | keeps “high risk” →")
-ax.set_title(f"r = {update.scorecard_.intercept:+.2f} + points; “low risk” where r < 0", loc="left")
+ax.set_xlabel("points: towards “low risk” →")
+card = update.scorecard_
+needed = card.rule.cut * card.rule.fixed_cost
+ax.set_title(f"start {card.intercept:+.2f}; needed {needed:.2f}", loc="left")
 ax.spines["left"].set_visible(False)
 ax.tick_params(axis="y", length=0)
 plt.show()

@@ -3,8 +3,8 @@ Whole numbers that people can add up
 ====================================
 
 With ``points="integers"``, all points are whole numbers and numeric columns are in bins, as in
-clinical scores. A person adds them up and compares the sum with one number. That form has a
-price: it can need more changes than free points with as many lines.
+clinical scores. A person adds them up and compares the sum with what a gain needs at this score.
+That form has a price: it can need more changes than free points with as many lines.
 
 Both scorecards give "low risk" only, within 0.2 of the threshold, and have at most eight lines.
 The target holds on the 1,850 fit rows of COMPAS. The titles count the people who gain among the
@@ -50,13 +50,14 @@ for points in ("integers", "free"):
     )
     updates[points] = update.fit(X.loc[fit], y[fit], sensitive_features=race[fit])
 print(updates["integers"].scorecard_)
-print(f"price of whole numbers: {updates['integers'].points_price_:.2f} times the changes")
+price = updates["integers"].change_rate_ / updates["free"].change_rate_
+print(f"price of whole numbers: {price:.2f} times the changes")
 
 # %%
 # Two scorecards side by side.
 
 plt.rcParams.update({"font.size": 12, "axes.spines.top": False, "axes.spines.right": False})
-figure, axes = plt.subplots(2, 1, figsize=(7, 5.4), layout="constrained")
+figure, axes = plt.subplots(2, 1, figsize=(7, 7.4), layout="constrained")
 names = {"integers": "whole numbers", "free": "free points"}
 for ax, (points, update) in zip(axes, updates.items(), strict=True):
     terms = sorted(update.scorecard_.rows(), key=lambda term: -term[1])

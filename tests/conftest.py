@@ -17,7 +17,7 @@ import pytest
 from commod.datasets import fetch_law_school, load_compas
 
 sys.path.insert(0, str(Path(__file__).parent))  # benchmarks import their tests another way
-import properties  # noqa: E402
+import properties
 
 properties.register_profiles()  # `pytest --hypothesis-profile` may load the other one
 

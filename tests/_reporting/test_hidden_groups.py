@@ -169,7 +169,7 @@ def test_hidden_people_have_no_part_in_the_figures_of_an_update():
 def test_the_scorecard_of_an_audit_does_not_count_hidden_people():
     rows = rows_of(0, 2)
     X = rows[["x", "town", "score_before"]].rename(columns={"score_before": "score"})
-    settings = {"min_group_size": 5, "progress": False, "random_state": 0, "target": 0.5}
+    settings = {"min_group_size": 5, "target": 0.5}
     with pytest.warns(Warning):
         update = quick_control(ScoreColumn("score"), **settings)
         update.fit(X, sensitive_features=rows["group"])

@@ -47,7 +47,7 @@ def test_small_towns_that_tell_the_group_fail_the_check(check):
 
 
 def test_the_check_is_absent_where_no_small_category_has_points(check):
-    assert check(0.0) is None
+    assert check(0.25, locked_features=["town"]) is None
 
 
 def points_of(X, lines):

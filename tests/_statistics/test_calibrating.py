@@ -155,15 +155,3 @@ def test_knots_hold_enough_people_and_no_persons_score():
 )
 def test_too_few_labels_are_a_reason(label, text):
     assert text in too_few_text(label) and bool(text) == bool(too_few_text(label))
-
-
-def test_the_order_of_the_rows_does_not_matter():
-    random = np.random.default_rng(4)
-    scores = random.random(900).round(2)  # many rows have the same score
-    label, weight = random.random(900) < scores, random.uniform(0.5, 2, 900)
-    before = random.random(900)
-    known = learn_score_map(before, scores, label, weight, 0.5)
-    for _ in range(3):
-        order = random.permutation(900)
-        given = (part[order] for part in (before, scores, label, weight))
-        assert learn_score_map(*given, 0.5) == known

@@ -68,7 +68,11 @@ def test_a_patch_carries_its_history_and_undoes_it(update):
     first = edit(update, scored, Round(0.5), by="Ann", note="whole numbers")
     second = edit(first, scored, {CATEGORY: "drop"}, offset="keep")
     patch = Patch.from_json(second.to_patch().to_json())
-    assert patch.history == second.edits_
+    for stored, own in zip(patch.history, second.edits_, strict=True):
+        assert (stored.when, stored.by, stored.edits) == (own.when, own.by, own.edits)
+        for figures in ("before", "after"):  # a patch has six digits
+            ours, theirs = (vars(getattr(one, figures)) for one in (own, stored))
+            assert theirs == pytest.approx(ours, rel=1e-5)
     assert "by Ann: round all points to multiples of 0.5" in str(patch)
     for back, earlier in ((patch.undo(), first), (patch.undo().undo(), update)):
         own = earlier.to_patch().content

@@ -17,8 +17,6 @@ from typing import NamedTuple
 import numpy as np
 
 from commod._evidence.cut import (
-    MAX_STOPS,
-    Path,
     Stop,
     best_stop,
     evidence,
@@ -46,6 +44,7 @@ from commod._evidence.sums import Sums, TermDesign, dense_rows, design_of, sums_
 from commod._evidence.task import N_FOLDS, EvidenceTask, Floats, Mask
 
 N_PASSES = 2  # regressions in which rows near the cut count more
+CLEARLY_FEWER = 0.95  # changes of an earlier pass, as a share of those of the last one
 LEAST_WEIGHT = 0.05  # of a row far from the cut
 INNER_DIGITS = 6  # of numbers between the steps: the last bits depend on the processor
 SHORT_NEARNESS = 0.05  # ties of a short card are broken by the distance from the threshold
@@ -155,6 +154,12 @@ class Valued(NamedTuple):
     v: Floats
     stop: Stop
 
+    def is_clearly_better(self, other: Valued) -> bool:
+        """Return whether it alone keeps all bounds, or does so with far fewer changes."""
+        if self.stop.is_reached and other.stop.is_reached:
+            return self.stop.n_changed < CLEARLY_FEWER * other.stop.n_changed
+        return self.stop.is_reached
+
 
 def price(found: Regression, sums: Sums, cost: Floats, settings: Settings, rates: Floats) -> Valued:
     """Return the values with the fewest changes out of a few rounds of prices.
@@ -222,7 +227,10 @@ def find_card(
             break
         rates = valued.stop.rates
         sums = sums_of(task, found.design, local_weights(task, valued, cost))
-    sums, valued = min(reversed(passes), key=lambda one: one[1].stop.rank(task))
+    sums, valued = passes[-1]
+    for earlier in passes[-2::-1]:
+        if earlier[1].is_clearly_better(valued):
+            sums, valued = earlier
     card, n_lines = card_of(found, sums, valued.coef, settings)
     score = evidence(task, card.counted(task), cost)
     stop = best_stop(task, score, is_budget=settings.is_budget)
@@ -336,33 +344,31 @@ def _gained(task: EvidenceTask, v: Floats, cost: Floats, stop: Stop) -> float:
 def _within_caps(
     task: EvidenceTask, card: EvidenceCard, nearness: float, mean: float, cut: float
 ) -> float:
-    """Return the cut, or a higher one, so that all caps hold on the fit rows and out of fold."""
+    """Return the cut, or the next higher one at which caps hold on the fit rows and out of fold."""
     if task.caps == type(task.caps)() or not np.isfinite(cut) or not task.is_new:
         return cut
     cost = costs_at(task, nearness, mean)
     scores = [evidence(task, v, cost) for v in (card.in_sample, card.out_of_fold)]
-    for score in scores * 2:  # a higher cut for one of them may break a cap of the other
-        stop = stop_at_cut(task, score, cut)
-        if not is_within_caps(task, np.array([stop.n_changed]), stop.caps[:, None]).all():
-            cut = _cut_before_caps(task, score, cut)
-    return cut
 
+    def holds(cut: float) -> bool:
+        stops = (stop_at_cut(task, score, cut) for score in scores)
+        return all(
+            is_within_caps(task, np.array([stop.n_changed]), stop.caps[:, None]).all()
+            for stop in stops
+        )
 
-def _cut_before_caps(task: EvidenceTask, score: Floats, cut: float) -> float:
-    """Return the cut of the last count before a cap is broken for the first time."""
-    path = path_of(task, score)
-    last = _last_within_caps(task, path, cut)
-    if last is not None and len(path) > MAX_STOPS:
-        path = path_of(task, score, (path.lowest[last + 1], path.lowest[last]))
-        last = _last_within_caps(task, path, cut)
-    return cut if last is None else path.cut(last)
-
-
-def _last_within_caps(task: EvidenceTask, path: Path, cut: float) -> int | None:
-    """Return the last count before a cap is broken; None where none is, down to the cut."""
-    kept = is_within_caps(task, path.n_changed, path.caps)
-    beyond = np.flatnonzero(~kept & (path.lowest > cut))
-    return int(beyond[0]) - 1 if len(beyond) else None
+    if holds(cut):
+        return cut
+    paths = [path_of(task, score) for score in scores]
+    higher = [(path, at) for path in paths for at in np.flatnonzero(path.next > cut).tolist()]
+    middles = np.array([(path.lowest[at] + path.next[at]) / 2 for path, at in higher])
+    is_kept = np.ones(len(middles), dtype=bool)
+    for path in paths:
+        count = np.searchsorted(-path.lowest, -middles)  # as many stops are above the cut
+        is_kept &= is_within_caps(task, path.n_changed, path.caps)[np.maximum(count - 1, 0)]
+    order = np.argsort(middles, kind="stable")
+    cuts = (higher[i][0].cut(higher[i][1]) for i in order[is_kept[order]].tolist())
+    return next((cut for cut in cuts if holds(cut)), np.inf)
 
 
 def changed_by(task: EvidenceTask, found: FoundUpdate) -> Mask:
