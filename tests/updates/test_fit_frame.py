@@ -336,6 +336,8 @@ def test_rows_that_share_a_key_may_come_in_any_order():
     known = fit(table)
     assert known.change_rate_ == changed(known, table).mean()
     assert content(fit(shuffled(table, 1))) == content(known)
+    promised = [fit(one, confidence=0.9, target=0.5) for one in (table, shuffled(table, 1))]
+    assert content(promised[0]) == content(promised[1])
 
 
 def test_unknown_groups_are_those_of_fit_and_refused_on_a_large_table(monkeypatch):
