@@ -91,6 +91,8 @@ def write_sql(
     >>> text = write_sql(update.to_patch().content, "bigquery", "people", "score", "commod_")
     >>> print(text)
     -- A commod patch: base decisions (score > 0.5) and scores, edited.
+    -- Add the points.
+    -- If the base decision is unfavourable and the sum is above ... becomes favourable.
     -- Written and parsed for bigquery, not run.
     -- Digest of its content: ...
     WITH `_commod_stage_1` AS (
