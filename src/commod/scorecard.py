@@ -63,8 +63,8 @@ class EvidenceRule:
 
     The side is +1 for people with the unfavourable base decision, whom a high v lets gain. It is −1
     for people with the favourable one, whom a low v lets lose. A change costs
-    ``1 − nearness + nearness · |score − threshold| / mean_distance``. So with nearness 0 every change
-    costs 1, and a decision changes where side · v > cut.
+    ``1 − nearness + nearness · |score − threshold| / mean_distance``. So with nearness 0 every
+    change costs 1, and a decision changes where side · v > cut.
 
     Parameters
     ----------
