@@ -15,7 +15,6 @@ from commod.exceptions import InputError
 
 Codes = NDArray[np.intp]
 
-MAX_ROUNDING = 1e-10  # relative, of a number of people that was split into shares
 MAX_WEIGHT_DEVIATION = 1e-6  # relative, of two sums of the same weights
 
 
