@@ -32,6 +32,7 @@ __all__ = [
     "DISTANCE_COLUMN",
     "MARGIN_COLUMN",
     "SCORE_EDITS",
+    "UNREACHED_CUT",
     "Crossing",
     "EvidenceRule",
     "Scorecard",
