@@ -32,7 +32,7 @@ TWO_ERRORS = 2.0  # standard errors of a paired difference
 
 def fit_on(part: Part, target: float, **settings: Any) -> ControlledDebiaser:
     """Return an update fitted on a part of a table, for a target on these rows."""
-    fixed = {"target_on": "fit_rows", "progress": False, "random_state": 0}
+    fixed = {"target_on": "fit_rows"}
     update = ControlledDebiaser(ScoreColumn(SCORE), target=target, **fixed, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CommodWarning)

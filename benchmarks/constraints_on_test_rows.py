@@ -64,7 +64,7 @@ def _needed(table: str, seed: int, notion: str, method: str) -> list[dict[str, A
         rival = BayesPlugIn(split.model, **shared)
         updates = kept(f"plug-in-{table}-{seed}-{notion}", lambda: sweep(split, rival))
     else:
-        settings = {"random_state": 0, "progress": False, **chosen_settings(), "borderline": 0}
+        settings = {**chosen_settings(), "borderline": 0}
         updates = sweep(split, ControlledDebiaser(split.model, **settings, **shared))
     curve = pd.DataFrame(updates)
     where = {"table": table, "seed": seed, "notion": notion, "method": method}

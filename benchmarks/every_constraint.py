@@ -209,13 +209,11 @@ def _fitted(table: str, seed: int, kind: str, number: int) -> dict[str, Any]:
 
 def _settings(table: str, stated: FairnessConstraint | AllOf) -> dict[str, Any]:
     return {
-        "random_state": 0,
-        "progress": False,
         **chosen_settings(),
         **labels_of(table),
         "constraints": stated,
         "target_on": "fit_rows",
-        "sparsity": 0,
+        "max_lines": None,
         "borderline": 0,
     }
 

@@ -39,7 +39,7 @@ MADE: dict[str, tuple[int, dict[str, Any]]] = {
 
 def fit_update(split: Split, **settings: Any) -> ControlledDebiaser:
     """Return an update fitted on the fit rows of a split, with the default settings."""
-    settings = {"random_state": 0, "progress": False, **chosen_settings(), **settings}
+    settings = {**chosen_settings(), **settings}
     with quietly():
         return ControlledDebiaser(split.model, **settings).fit(**split.fit_rows)
 

@@ -26,7 +26,7 @@ FORMS = ("free", "integers")
 
 def fitted(split: Split, points: str) -> ControlledDebiaser:
     """Return the update of one split with free or whole-number points."""
-    settings: dict[str, Any] = {"borderline": 0, "random_state": 0, "progress": False}
+    settings: dict[str, Any] = {"borderline": 0}
     update = ControlledDebiaser(
         split.model, target=TARGET, points=points, max_lines=MAX_LINES[split.name], **settings
     )
@@ -41,13 +41,11 @@ def integers() -> None:
     names = os.environ.get("TABLES", ",".join([*TABLES, ADULT])).split(",")
     for name in names:
         runs: dict[str, list[dict[str, float]]] = {points: [] for points in FORMS}
-        prices = []
         for seed in first_splits(10):
             split = make_split(name, seed)
             for points in FORMS:
                 update = fitted(split, points)
                 runs[points].append(split.evaluate(update.predict(split.test.X)))
-            prices.append(update.points_price_)
         changes, p_rules = (
             {points: float(np.mean([run[key] for run in some])) for points, some in runs.items()}
             for key in ("changes", "p_rule")
@@ -59,4 +57,3 @@ def integers() -> None:
             f"({changes['integers']:.4f} / {changes['free']:.4f})",
         )
         show(f"{name}: P-rule, whole and free", f"{p_rules['integers']:.3f}, {p_rules['free']:.3f}")
-        show(f"{name}: price on the fit rows", f"{np.nanmean(prices):.3f}")

@@ -45,7 +45,7 @@ NOT_REACHED = Reached(float("nan"), float("nan"), float("nan"))
 def frontier_of(split: Split, **settings: Any) -> pd.DataFrame:
     """Return the figures of the default frontier's 100 models on the test rows."""
     train, test = split.train, split.test
-    settings = {"borderline": 0, "random_state": 0, "progress": False, **settings}
+    settings = {"borderline": 0, **settings}
     update = ControlledDebiaser(split.model, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TargetWarning)

@@ -187,7 +187,7 @@ def our_run(fit: Part, test: Part, pair: Pair, values: list[float], margin: floa
     first, second = (
         kind.ours(kind.tightened(value, margin)) for kind, value in zip(kinds, values, strict=True)
     )
-    settings = {"borderline": 0, "random_state": 0, "progress": False, **chosen_settings()}
+    settings = {"borderline": 0, **chosen_settings()}
     update = ControlledDebiaser(ScoreColumn(SCORE), constraints=first & second, **settings)
     with quietly():
         update.fit(fit.X, fit.y, sensitive_features=fit.s)

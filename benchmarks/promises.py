@@ -223,8 +223,6 @@ def fitted(seed: int, number: int, rows: Any) -> Recording:
         target=population.target,
         confidence=CONFIDENCE,
         borderline=0,  # r is linear in x
-        random_state=seed,
-        progress=False,
         **population.settings,
     )
     with warnings.catch_warnings():

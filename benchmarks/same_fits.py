@@ -147,15 +147,15 @@ CASES: dict[str, Callable[[], dict[str, Any]]] = {
     "ControlledDebiaser, weights, gains only": controlled(
         lambda: biased(900, weighted=True), target=0.8, direction="gains_only"
     ),
-    "ControlledDebiaser, a sample of many rows": controlled(lambda: biased(60_000), target=0.8),
-    "ControlledDebiaser, all of many rows": controlled(
-        lambda: biased(30_000), target=0.8, sample="all"
+    "ControlledDebiaser, many rows": controlled(lambda: biased(60_000), target=0.8),
+    "ControlledDebiaser, whole numbers": controlled(
+        lambda: biased(900), target=0.8, points="integers"
     ),
     "ControlledDebiaser, a budget": controlled(
-        lambda: biased(900), target=None, max_changes=0.03, monotone={"x0": -1}
+        lambda: biased(900), target=None, max_changes=0.03, monotone={"x0": 1}
     ),
     "ControlledDebiaser, out of reach": controlled(
-        lambda: biased(900), target=0.95, max_changes=0.05, accuracy_weight=0.5
+        lambda: biased(900), target=0.95, max_changes=0.05, max_accuracy_loss=0.01
     ),
     "ControlledDebiaser, confidence": controlled(lambda: biased(4000), target=0.7, confidence=0.9),
     "Frontier": frontier_fits,

@@ -107,7 +107,7 @@ def _probable_groups(name: str, constraint: str, seed: int) -> dict[str, Any]:
         for part, n in enumerate((N_BASE_ROWS, N_ROWS, N_PEOPLE))
     )
     model = base_model(MODELS[0]).fit(own.data, own.target)
-    settings = {"constraints": constraint, "target": TARGETS[constraint], "random_state": 0}
+    settings = {"constraints": constraint, "target": TARGETS[constraint]}
     settings |= chosen_settings()
     probabilities = pd.DataFrame(rows.proba_sensitive, columns=rows.group_names)
     with quietly():
