@@ -105,7 +105,6 @@ REQUESTS = st.fixed_dictionaries(
         "direction": st.sampled_from(["any", "gains_only", "losses_only"]),
         "favorable_label": st.sampled_from([0, 1]),
         "numeric": st.sampled_from(["unit", "bins"]),
-        "n_concepts": st.integers(1, 3),
         "borderline": st.sampled_from([0, 0.1]),
     }
 )

@@ -93,16 +93,6 @@ class SelfMadeFRAPPE(SelfMade, FRAPPE):
         self.progress = False
 
 
-EXPECTED_FAILURES = {
-    "SelfMadeControl": {
-        "check_sample_weight_equivalence_on_dense_data": (
-            "weights weigh rates and accuracy, while changes are counted in people: a row of "
-            "weight 2 is one person whose change costs one, the same row twice are two"
-        ),
-    },
-}
-
-
 @pytest.fixture(autouse=True, scope="module")
 def one_number_of_rows():
     """Pad all these small tables alike: dozens of sizes would each be compiled for one epoch.
@@ -118,7 +108,6 @@ def one_number_of_rows():
 
 @parametrize_with_checks(
     [SelfMadeUpdate(), SelfMadeNetwork(), SelfMadeControl(), SelfMadeLPP(), SelfMadeFRAPPE()],
-    expected_failed_checks=lambda update: EXPECTED_FAILURES.get(type(update).__name__, {}),
 )
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learns_checks(estimator, check):

@@ -167,10 +167,10 @@ def stop_at_cut(task: EvidenceTask, score: Floats, cut: float) -> Stop:
 
 
 def is_within_caps(task: EvidenceTask, n_changed: Floats, caps: Floats) -> Mask:
-    """Return at which counts all caps hold, (m,); at most half of all decisions ever change."""
-    limits = task.caps
-    most = MAX_CHANGED if limits.changes is None else min(limits.changes, MAX_CHANGED)
-    kept = np.asarray(n_changed <= most * task.people.sum() + 1e-9)
+    """Return at which counts all caps hold, (m,)."""
+    limits, kept = task.caps, np.ones(len(n_changed), dtype=bool)
+    if limits.changes is not None:
+        kept &= n_changed <= limits.changes * task.people.sum() + 1e-9
     if limits.accuracy_loss is not None:
         kept &= caps[0] >= -limits.accuracy_loss - TINY
     if limits.volume_change is not None:
@@ -187,6 +187,8 @@ def _stop_at(task: EvidenceTask, path: Path, is_budget: bool) -> tuple[int, bool
     at = _first_expected(task, path, np.where(allowed, slack, -np.inf))
     if at is not None:
         return at, True
+    # What is out of reach is not worth changing more than half of all decisions.
+    allowed &= path.n_changed <= MAX_CHANGED * task.people.sum()
     return _nearly_best(task, path, np.flatnonzero(allowed))
 
 
