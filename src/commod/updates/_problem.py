@@ -166,14 +166,6 @@ class FitProblem:
         value = self.rows.fairness(self.constraint, self.rows.base.decisions)
         return self.constraint.least_fair if np.isnan(value) else value
 
-    def fewest_moves(self, target: float, *, may_raise: bool, may_lower: bool) -> Counts | None:
-        """Return how many more positives each cell needs, with the fewest changes in all.
-
-        The shape is that of the cells. None where no decisions reach the target.
-        """
-        known = self._limit(target, may_raise=may_raise, may_lower=may_lower)
-        return None if known is None else known.moves
-
     def _limit(
         self, target: float, *, may_raise: bool, may_lower: bool, is_rough: bool = True
     ) -> KnownLimit | None:
