@@ -258,12 +258,8 @@ class FitProblem:
 
 
 class KnownLimit(NamedTuple):
-    """The fewest changes: `moves` are how many more positives each cell gets.
+    """The fewest changes: `n_changes` is proven to be needed, and enough where it `is_exact`."""
 
-    `n_changes` is proven to be needed; where it `is_exact`, the moves have as many changes.
-    """
-
-    moves: Counts
     n_changes: int
     is_exact: bool
 
@@ -274,8 +270,7 @@ def _simple_limit(
     best = fewest_changes(constraint, sizes, positives, target, **changeable)
     if best is None:
         return None
-    moves = best - positives
-    return KnownLimit(moves, int(np.abs(moves).sum()), is_exact=True)
+    return KnownLimit(int(np.abs(best - positives).sum()), is_exact=True)
 
 
 def _general_limit(
@@ -292,8 +287,7 @@ def _general_limit(
     )
     if best is None:
         return None
-    after = positives if best.positives is None else best.positives
-    return KnownLimit(after - positives, best.lower_bound, best.is_exact)
+    return KnownLimit(best.lower_bound, best.is_exact)
 
 
 def check_monotone(monotone: Mapping[str, int], names: Sequence[str]) -> None:
