@@ -13,7 +13,6 @@ import pandas as pd
 from expected import mean_and_error
 from heart_jobs import (
     MIN_CELL,
-    N_SPLITS,
     NOT_POOLED,
     Job,
     fairer_by,
@@ -28,6 +27,7 @@ from report import show
 
 MAX_DISTANCE, MAX_TABLE_DISTANCE = 0.01, 0.02
 COVERAGE = (0.92, 0.98)
+N_SPLITS = 40  # a split moves all of its jobs together, so the mean of a table needs many
 
 
 def heart_new_rows() -> None:
@@ -69,7 +69,7 @@ def _run(job: Job, seed: int) -> dict[str, Any]:
 
 
 def _show_distance(label: str, runs: pd.DataFrame, most: float | None) -> None:
-    mean, error = mean_and_error(runs["above_target"])
+    mean, error = mean_and_error(runs.groupby("seed")["above_target"].mean())
     bar = "reported" if most is None else f"within ±{most:g}"
     holds = None if most is None else abs(mean) <= most
     show(f"{label}: reached − asked", f"{mean:+.4f} ± {error:.4f}", bar, holds)

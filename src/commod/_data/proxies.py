@@ -133,8 +133,9 @@ def predict_group(column: Column, sample: GroupSample) -> ColumnPrediction:
     0.5
     """
     values = _values(column.take(sample.rows))
-    table = np.zeros((len(sample.members), int(values.max()) + 1))
-    np.add.at(table, (sample.numbers, values), 1)
+    shape = len(sample.members), int(values.max()) + 1
+    counts = np.bincount(sample.numbers * shape[1] + values, minlength=shape[0] * shape[1])
+    table = counts.reshape(shape).astype(np.float64)
     candidates = [(_area(table, chosen), chosen) for chosen in _sets_of_groups(table)]
     if not candidates:
         return NO_PREDICTION

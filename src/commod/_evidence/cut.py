@@ -19,7 +19,7 @@ from commod._evidence.task import TINY, Codes, EvidenceTask, Floats, Mask
 from commod._text import MAX_CHANGED
 
 MAX_STOPS = 20_000  # counts along an order; the counts around the cut are then taken one by one
-N_TRIED = 60  # counts that are compared where none is enough
+N_TRIED = 16  # counts at which the chance of new samples is computed where none is enough
 N_CORRECTIONS = 12  # of the chance of new samples, which depends on the count
 CUT_DIGITS, MOST_DIGITS = 6, 17  # significant digits of the cut; more where evidence is close
 
@@ -179,17 +179,26 @@ def is_within_caps(task: EvidenceTask, n_changed: Floats, caps: Floats) -> Mask:
 
 
 def _stop_at(task: EvidenceTask, path: Path, is_budget: bool) -> tuple[int, bool]:
-    """Return the count to stop at, and whether all bounds are expected to hold there."""
+    """Return the count to stop at, and whether all bounds are expected to hold there.
+
+    Counts beyond the fairest one do not count: there, more changes only lessen the chance of new
+    samples, as where everybody gets the favourable decision.
+    """
     slack = task.slack(task.values(path.rates))
     allowed = is_within_caps(task, path.n_changed, path.caps)
-    if is_budget:
-        return _best(task, path, np.flatnonzero(allowed))
-    at = _first_expected(task, path, np.where(allowed, slack, -np.inf))
-    if at is not None:
-        return at, True
-    # What is out of reach is not worth changing more than half of all decisions.
-    allowed &= path.n_changed <= MAX_CHANGED * task.people.sum()
-    return _nearly_best(task, path, np.flatnonzero(allowed))
+    fairest = int(np.argmax(np.where(allowed, slack.min(axis=0), -np.inf)))
+    allowed &= np.arange(len(path)) <= fairest
+    if not is_budget:
+        at = _first_expected(task, path, np.where(allowed, slack, -np.inf))
+        if at is not None:
+            return at, True
+        # What is out of reach is not worth changing more than half of all decisions.
+        allowed &= path.n_changed <= MAX_CHANGED * task.people.sum()
+    if not allowed.any():
+        return 0, False
+    at = _best(task, path, slack, allowed, is_budget)
+    expected = task.slack(task.expected(path.rates[:, [at]]))
+    return at, bool((expected >= -TINY).all())
 
 
 def _first_expected(task: EvidenceTask, path: Path, slack: Floats) -> int | None:
@@ -217,47 +226,32 @@ def _first(slack: Floats, start: int) -> int | None:
     return int(kept[0]) + start if len(kept) else None
 
 
-def _spread(allowed: Codes) -> Codes:
-    """Return at most N_TRIED of the allowed counts, evenly spread, the first and last included."""
-    return np.unique(allowed[np.linspace(0, len(allowed) - 1, N_TRIED).astype(np.intp)])
+def _best(task: EvidenceTask, path: Path, slack: Floats, allowed: Mask, is_budget: bool) -> int:
+    """Return the allowed count with the best worst expected slack.
 
-
-def _best(task: EvidenceTask, path: Path, allowed: Codes) -> tuple[int, bool]:
-    """Return the count with the best worst expected slack, and whether all bounds hold there.
-
-    Counts around the best one so far are tried, until all of its neighbours are.
+    Without a budget, it is the first count whose slack is not clearly below the best one. "Clearly"
+    is half of the standard error of the difference, which only the people between the two make.
     """
-    near = allowed
-    while len(near):
-        tried = _spread(near)
-        worst = task.slack(task.expected(path.rates[:, tried])).min(axis=0)
-        best = int(np.argmax(worst))
-        ends = tried[max(best - 1, 0)], tried[min(best + 1, len(tried) - 1)]
-        near = near[(near >= ends[0]) & (near <= ends[1])]
-        if len(near) <= 3:  # all of them were tried
-            return int(tried[best]), bool(worst[best] >= -TINY)
-    return 0, False
+    counts = np.flatnonzero(allowed)
+    worst = _expected_slack(task, path, slack, counts).min(axis=0)
+    best = int(counts[np.argmax(worst)])
+    if is_budget:
+        return best
+    slope = _sensitivity(task, path.rates[:, best])
+    between = np.abs(path.rates[:, counts] - path.rates[:, [best]])
+    variance = (slope**2 / np.maximum(task.sizes, 1.0)) @ between
+    return int(counts[np.flatnonzero(worst >= worst.max() - np.sqrt(variance) / 2)[0]])
 
 
-def _nearly_best(task: EvidenceTask, path: Path, allowed: Codes) -> tuple[int, bool]:
-    """Return the first count whose worst expected slack is not clearly below the best one.
+def _expected_slack(task: EvidenceTask, path: Path, slack: Floats, counts: Codes) -> Floats:
+    """Return the expected slack at some counts (m,), (n_constraints, m).
 
-    "Clearly" is half of the standard error of the difference, which only the people between the two
-    counts make. The second value says whether all bounds are expected to hold there.
+    It differs from the counted `slack` by the chance of new samples, which changes slowly along
+    the path. So the chance is computed at N_TRIED counts, and interpolated between them.
     """
-    if not len(allowed):
-        return 0, False
-    tried = _spread(allowed)
-    worst = task.slack(task.expected(path.rates[:, tried])).min(axis=0)
-    best = int(np.argmax(worst))
-    if worst[best] >= -TINY:
-        return int(tried[np.flatnonzero(worst >= -TINY)[0]]), True
-    slope = _sensitivity(task, path.rates[:, tried[best]])
-    between = np.abs(path.rates[:, tried] - path.rates[:, tried[best]][:, None])
-    variance = (slope**2)[:, None] * between / np.maximum(task.sizes, 1.0)[:, None]
-    error = np.sqrt(variance.sum(axis=0))
-    enough = np.flatnonzero(worst >= worst[best] - error / 2)
-    return int(tried[enough[0]]), False
+    tried = np.unique(counts[np.linspace(0, len(counts) - 1, N_TRIED).astype(np.intp)])
+    chance = task.slack(task.expected(path.rates[:, tried])) - slack[:, tried]
+    return slack[:, counts] + np.array([np.interp(counts, tried, one) for one in chance])
 
 
 def _sensitivity(task: EvidenceTask, rates: Floats) -> Floats:

@@ -101,98 +101,74 @@ def shorten(
     """
     free = np.flatnonzero(np.append(True, is_free))
     factor = _factor(gram[np.ix_(free, free)], alpha)
-    V = cho_solve(factor, np.eye(len(free)))[1:, 1:]
-    b = cho_solve(factor, cross[free])[1:]
-    unit = 1 / design.scale[is_free]
-    V, b = V * np.outer(unit, unit), b * unit  # in raw units, in which levels share points
-    terms = design.terms[is_free]
-    column = task.column[terms]
-    merged = _MergedLines(terms, task.is_level[terms], task.is_bin[terms], column)
-    while merged.n_lines > max_lines:
+    unit = np.append(1 / design.scale[is_free], 0.0)  # in raw units, in which levels share points
+    V = np.pad(cho_solve(factor, np.eye(len(free)))[1:, 1:], (0, 1)) * np.outer(unit, unit)
+    b = np.append(cho_solve(factor, cross[free])[1:], 0.0) * unit  # the last one is "no points"
+    heir, gone = _joinable(task, design.terms[is_free])
+    leader = np.arange(len(unit) - 1)
+    n_lines = len(leader)
+    while n_lines > max_lines:
         n_steps = 1
-        if merged.n_lines > MAX_SINGLE_STEPS:
-            n_steps = min(int(BATCH_SHARE * merged.n_lines), merged.n_lines - max_lines)
-        for j, k in merged.cheapest(b, V, max(n_steps, 1)):
-            a = V[:, j].copy() if k is None else V[:, j] - V[:, k]
-            size = a[j] if k is None else a[j] - a[k]
+        if n_lines > MAX_SINGLE_STEPS:
+            n_steps = min(int(BATCH_SHARE * n_lines), n_lines - max_lines)
+        for j, k in _cheapest(b, V, heir, gone, n_steps):
+            a = V[:, k] - V[:, j]
+            size = a[k] - a[j]
             if size > 0:
-                gap = b[j] if k is None else b[j] - b[k]
-                b -= a * (gap / size)
+                b -= a * ((b[k] - b[j]) / size)
                 V -= np.outer(a, a / size)
-            merged.apply(j, k)
+            for lines in (leader, heir, gone):
+                lines[lines == k] = j
+            n_lines -= 1
+        heir, gone = _distinct(np.minimum(heir, gone), np.maximum(heir, gone))
+    kept = np.unique(leader[leader >= 0])
     line = np.full(len(is_free), -1)
-    line[is_free] = merged.numbers()
+    line[is_free] = np.where(leader >= 0, np.searchsorted(kept, leader), -1)
     return CardLines(line)
 
 
-class _MergedLines:
-    """The lines that are left: each has a term that represents it."""
+def _joinable(task: EvidenceTask, terms: Codes) -> tuple[Codes, Codes]:
+    """Return pairs of places among `terms` (d,) that may get equal points: `heir`, `gone` (m,).
 
-    def __init__(self, terms: Codes, is_level: Mask, is_bin: Mask, column: Codes) -> None:
-        self.leader = np.arange(len(column))  # of the line of each term; −1 has no points
-        same = column[:, None] == column[None]
-        self.may_merge = np.triu(same & is_level[:, None] & is_level[None], 1)
-        next_bin = same.diagonal(1) & is_bin[:-1] & is_bin[1:] & (np.diff(terms) == 1)
-        self.may_merge[np.arange(len(next_bin)), np.arange(1, len(column))] |= next_bin
+    Each term may lose its points: then it joins the place −1. Levels of a column may join each
+    other, and bins their neighbours.
+    """
+    d, column, is_bin = len(terms), task.column[terms], task.is_bin[terms]
+    same = column[:, None] == column[None]
+    is_level = task.is_level[terms]
+    pairs = np.triu(same & is_level[:, None] & is_level[None], 1)
+    next_bin = same.diagonal(1) & is_bin[:-1] & is_bin[1:] & (np.diff(terms) == 1)
+    pairs[np.arange(len(next_bin)), np.arange(1, d)] |= next_bin
+    heir, gone = np.nonzero(pairs)
+    return np.append(np.full(d, -1), heir), np.append(np.arange(d), gone)
 
-    @property
-    def n_lines(self) -> int:
-        return int((self.leader == np.arange(len(self.leader))).sum())
 
-    def numbers(self) -> Codes:
-        """Return the line of each term, numbered from 0; −1 for none."""
-        leaders = np.unique(self.leader[self.leader >= 0])
-        number = np.full(len(self.leader) + 1, -1)
-        number[leaders] = np.arange(len(leaders))
-        return number[self.leader]
+def _distinct(heir: Codes, gone: Codes) -> tuple[Codes, Codes]:
+    """Return the pairs of two different places, each once, in order."""
+    size = int(gone.max(initial=0)) + 1
+    keys = np.unique(((heir + 1) * size + gone)[heir != gone])
+    return keys // size - 1, keys % size
 
-    def cheapest(self, b: Floats, V: Floats, n_steps: int) -> list[tuple[int, int | None]]:
-        """Return the steps with the least rise: (term, None) to take out, (term, term) to merge."""
-        leads = self.leader == np.arange(len(self.leader))
-        size = np.maximum(V.diagonal(), 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            drop = np.where(leads & (size > 0), b**2 / size, np.where(leads, 0.0, np.inf))
-            j, k = np.nonzero(self.may_merge)
-            spread = size[j] + size[k] - 2 * V[j, k]
-            rise = np.where(spread > 1e-300, (b[j] - b[k]) ** 2 / spread, 0.0)
-        rises = np.concatenate([drop, rise])
-        first = np.concatenate([np.arange(len(b)), j])
-        second = np.concatenate([np.full(len(b), -1), k])
-        if n_steps == 1:
-            # Rises of equal columns differ by rounding alone: the first of them is taken.
-            limit = rises.min() * (1 + NEARLY_EQUAL)
-            best = int(np.flatnonzero(rises <= limit)[0])
-            return [(int(first[best]), None if second[best] < 0 else int(second[best]))]
-        steps: list[tuple[int, int | None]] = []
-        touched: set[int] = set()
-        for at in np.argsort(rises, kind="stable"):
-            pair = {int(first[at])} if second[at] < 0 else {int(first[at]), int(second[at])}
-            if pair & touched or not np.isfinite(rises[at]):
-                continue
-            touched |= pair
-            steps.append((int(first[at]), None if second[at] < 0 else int(second[at])))
-            if len(steps) == n_steps:
-                break
-        return steps
 
-    def apply(self, j: int, k: int | None) -> None:
-        """Take out the line of term j, or merge it with the line of term k."""
-        if k is None:
-            self.leader[self.leader == j] = -1
-            self._forget(j, None)
-        else:
-            self.leader[self.leader == k] = j
-            self._forget(k, j)
-
-    def _forget(self, gone: int, heir: int | None) -> None:
-        """Let pairs of a line that is gone be those of its heir; bins keep their neighbours."""
-        partners = np.flatnonzero(self.may_merge[gone] | self.may_merge[:, gone])
-        self.may_merge[gone] = self.may_merge[:, gone] = False
-        if heir is None:
-            return
-        for other in partners:
-            if other != heir:
-                self.may_merge[min(heir, other), max(heir, other)] = True
+def _cheapest(
+    b: Floats, V: Floats, heir: Codes, gone: Codes, n_steps: int
+) -> list[tuple[int, int]]:
+    """Return the pairs with the least rise; no place but −1 occurs twice."""
+    size = V.diagonal()
+    spread = size[heir] + size[gone] - 2 * V[heir, gone]
+    rises = np.where(spread > 1e-300, (b[heir] - b[gone]) ** 2 / np.maximum(spread, 1e-300), 0.0)
+    if n_steps == 1:
+        # Rises of equal columns differ by rounding alone: the first of them is taken.
+        best = int(np.argmax(rises <= rises.min() * (1 + NEARLY_EQUAL)))
+        return [(int(heir[best]), int(gone[best]))]
+    steps: list[tuple[int, int]] = []
+    touched: set[int] = set()
+    for at in np.argsort(rises, kind="stable"):
+        pair = int(heir[at]), int(gone[at])
+        if touched.isdisjoint(pair) and len(steps) < n_steps:
+            steps.append(pair)
+            touched |= set(pair) - {-1}
+    return steps
 
 
 def solve_lines(

@@ -21,8 +21,8 @@ from scipy.special import expit
 from commod._evidence.task import Codes, EvidenceTask, Floats, Mask
 
 HEAT = 0.05  # h: the width of the soft step, in the unit of the cost
-N_ROUNDS = 4  # of prices, each corrected by what the last ones change
-MAX_PRICED_ROWS = 20_000  # on which prices are sought
+N_ROUNDS = 2  # of prices, each corrected by what the last ones change
+MAX_PRICED_ROWS = 5_000  # on which prices are sought
 CAP_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # of a cap beside a bound that is out of reach
 HIGHEST_PRICE = 1e3  # of an inequality that cannot be kept
 N_NEWTON_STEPS, N_HALVINGS = 20, 30  # steps, and how often each may be halved
@@ -50,9 +50,8 @@ def prices_of(U: Floats, cost: Floats, slack: Floats, start: Floats | None = Non
     >>> prices_of(np.ones((4, 1)), np.ones(4), np.array([0.5]))
     array([0.])
     """
-    start = np.full(U.shape[1], 1e-3) if start is None else start
     dual = PriceDual(U, cost, slack)
-    mu = start
+    mu = np.full(U.shape[1], 1e-3) if start is None else start
     for tolerance in TOLERANCES:
         solved = minimize(
             dual.value_and_gradient,
@@ -125,7 +124,7 @@ class PriceDual(NamedTuple):
 
 
 def priced_rows(task: EvidenceTask) -> Codes:
-    """Return the rows that prices are sought on: those that may change, at most 20,000."""
+    """Return the rows that prices are sought on: those that may change, at most MAX_PRICED_ROWS."""
     rows = np.flatnonzero(task.may_change)
     return rows[:: -(-len(rows) // MAX_PRICED_ROWS)] if len(rows) else rows
 

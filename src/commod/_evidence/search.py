@@ -196,24 +196,27 @@ def _inner_points(design: TermDesign, solution: Floats) -> Points:
 
 def find_update(task: EvidenceTask, settings: Settings) -> FoundUpdate:
     """Return the update with the fewest changes that keeps all bounds, or comes close to them."""
-    return with_nearness(task, find_card(task, settings), settings)
+    values = find_values(Regression(task), settings)
+    return with_nearness(task, find_card(values, settings), settings)
 
 
-class CountedCard(NamedTuple):
-    """A card with the least nearness that it may have, and where its cut is counted then."""
+class FoundValues(NamedTuple):
+    """What people are worth before lines are chosen, and the sums of the regression behind it.
 
-    card: EvidenceCard
-    n_lines: int
+    `cost` (n,) has the least nearness that a card may have.
+    """
+
+    found: Regression
+    sums: Sums
+    valued: Valued
     nearness: float
     mean_distance: float
-    stop: Stop
+    cost: Floats
 
 
-def find_card(
-    task: EvidenceTask, settings: Settings, found: Regression | None = None
-) -> CountedCard:
-    """Return the points of the update with the fewest changes, and the count of these changes."""
-    found = Regression(task) if found is None else found
+def find_values(found: Regression, settings: Settings) -> FoundValues:
+    """Return the values of people with the fewest changes; rows near the cut count more."""
+    task = found.task
     is_short = settings.max_lines is not None or settings.is_whole
     least = SHORT_NEARNESS if is_short else 0.0
     least = least if settings.nearness is None else settings.nearness
@@ -231,10 +234,26 @@ def find_card(
     for earlier in passes[-2::-1]:
         if earlier[1].is_clearly_better(valued):
             sums, valued = earlier
-    card, n_lines = card_of(found, sums, valued.coef, settings)
-    score = evidence(task, card.counted(task), cost)
+    return FoundValues(found, sums, valued, least, mean, cost)
+
+
+class CountedCard(NamedTuple):
+    """A card with the least nearness that it may have, and where its cut is counted then."""
+
+    card: EvidenceCard
+    n_lines: int
+    nearness: float
+    mean_distance: float
+    stop: Stop
+
+
+def find_card(values: FoundValues, settings: Settings) -> CountedCard:
+    """Return the points of a card for these values, and the count of its changes."""
+    task = values.found.task
+    card, n_lines = card_of(values.found, values.sums, values.valued.coef, settings)
+    score = evidence(task, card.counted(task), values.cost)
     stop = best_stop(task, score, is_budget=settings.is_budget)
-    return CountedCard(card, n_lines, least, mean, stop)
+    return CountedCard(card, n_lines, values.nearness, values.mean_distance, stop)
 
 
 def local_weights(task: EvidenceTask, valued: Valued, cost: Floats) -> Floats:

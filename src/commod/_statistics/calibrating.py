@@ -112,6 +112,7 @@ def learn_score_map(
     ends: list[list[ScoreKnot]] = []
     for side in (_Side(threshold, 0.0), _Side(threshold, 1.0)):
         rows = np.flatnonzero(side.distance(edited) > 0)
+        rows = rows[np.argsort(fold[rows], kind="stable")]
         distances = side.distance(edited[rows]), side.distance(label[rows])
         people = _People(*distances, weight[rows], fold[rows])
         beyond, out_of_fold = _learn_side(side, people, landmarks)
@@ -163,7 +164,8 @@ class _Side(NamedTuple):
 class _People(NamedTuple):
     """Rows on one side: distances of score and true label from the threshold, weights, folds.
 
-    `target` is positive where the true label is on this side. All have shape (n,).
+    `target` is positive where the true label is on this side. All have shape (n,), and rows are in
+    the order of folds.
     """
 
     distance: FloatArray
@@ -241,15 +243,13 @@ class _SideFit(NamedTuple):
         ramps = np.clip((people.distance[:, None] - ends[:-1]) / np.diff(ends), 0.0, 1.0)
         target = people.target - MIN_SLOPE * people.distance
         out_of_fold = np.empty(len(target))
-        sums = []
-        for fold in range(N_FOLDS):
-            rows = people.fold == fold
-            weighted = ramps[rows] * people.weight[rows, None]
-            sums.append((weighted.T @ ramps[rows], weighted.T @ target[rows]))
+        weighted = ramps * people.weight[:, None]
+        starts = np.searchsorted(people.fold, np.arange(N_FOLDS + 1))
+        folds = [slice(*starts[f : f + 2]) for f in range(N_FOLDS)]
+        sums = [(weighted[rows].T @ ramps[rows], weighted[rows].T @ target[rows]) for rows in folds]
         gram, moment = (sum(parts) for parts in zip(*sums, strict=True))
-        for fold, (fold_gram, fold_moment) in enumerate(sums):
+        for rows, (fold_gram, fold_moment) in zip(folds, sums, strict=True):
             values = _rising_values(gram - fold_gram, moment - fold_moment, ends)
-            rows = people.fold == fold
             out_of_fold[rows] = np.interp(people.distance[rows], ends, [0.0, *values])
         return cls(knots, _rising_values(gram, moment, ends), out_of_fold)
 

@@ -14,6 +14,7 @@ from commod._evidence.search import (
     Settings,
     changed_by,
     find_card,
+    find_values,
     with_nearness,
 )
 from commod._evidence.task import EvidenceTask
@@ -125,25 +126,30 @@ def fit_direction(update: Any, problem: FitProblem, *, is_new: bool) -> FittedUp
     """Return the update in the direction that the user states, or with gains only.
 
     Where neither reaches the target, losses only is kept if it does: one sum of points may serve
-    one direction better than both.
+    one direction better than both. Directions are compared before lines are chosen. Where the card
+    of the one that is kept falls short of the target, the cards of all are compared.
     """
     settings = settings_of(update)
-    task = evidence_task(problem, update._target, is_new=is_new)
-    regression = Regression(task)
-    card = find_card(task, settings, regression)
-    kept = problem, task, card
-    is_any = problem.may_raise and problem.may_lower
+    regression = Regression(evidence_task(problem, update._target, is_new=is_new))
+    tried = [(problem, find_values(regression, settings))]
+    kept, is_any = tried[0], problem.may_raise and problem.may_lower
     for raises in (problem.raising_is_a_gain, not problem.raising_is_a_gain) if is_any else ():
-        is_gain, stop = raises == problem.raising_is_a_gain, kept[2].stop
+        is_gain, stop = raises == problem.raising_is_a_gain, kept[1].valued.stop
         if stop.is_reached and not (is_gain and stop.n_changed):
             break
         single = problem.with_direction(raises, not raises)
         own = evidence_task(single, update._target, is_new=is_new)
-        found = find_card(own, settings, Regression(own, regression))
-        if _is_near(found.stop, stop, task, settings, is_gain=is_gain):
-            kept = single, own, found
-    problem, task, card = kept
-    return FittedUpdate(problem, task, with_nearness(task, card, settings))
+        tried.append((single, find_values(Regression(own, regression), settings)))
+        if _is_near(tried[-1][1].valued.stop, stop, own, settings, is_gain=is_gain):
+            kept = tried[-1]
+    card = find_card(kept[1], settings)
+    if not card.stop.is_reached and not settings.is_budget:
+        cards = [card if one is kept else find_card(one[1], settings) for one in tried]
+        ranks = [card.stop.rank(regression.task) for card in cards]
+        best = ranks.index(min(ranks))
+        kept, card = tried[best], cards[best]
+    task = kept[1].found.task
+    return FittedUpdate(kept[0], task, with_nearness(task, card, settings))
 
 
 def _is_near(
