@@ -24,6 +24,7 @@ from commod._evidence.points import (
     solve,
     solve_lines,
     unit_of_pinned,
+    unit_of_whole,
     whole,
 )
 from commod._evidence.sums import design_of, sums_of
@@ -318,10 +319,11 @@ def test_rounded_points_stay_equal_in_a_line_and_pinned_ones_as_given():
 
 def test_whole_points_have_ten_as_the_largest():
     points = Points(np.array([0.31, -0.155, 0.01, 0.2]), 0.07)
-    found = whole(points, np.full(4, np.nan))
+    found = whole(points, np.full(4, np.nan), unit_of_whole(points))
     assert found.values.tolist() == [10.0, -5.0, 0.0, 6.0]
     assert found.intercept == 2.0
-    assert whole(Points(np.zeros(4), 0.0), np.full(4, np.nan)).values.tolist() == [0.0] * 4
+    nothing = Points(np.zeros(4), 0.0)
+    assert whole(nothing, np.full(4, np.nan), unit_of_whole(nothing)).values.tolist() == [0.0] * 4
 
 
 def test_pinned_whole_numbers_have_the_unit_with_the_least_error(regressed):

@@ -279,10 +279,13 @@ def unit_of_pinned(
     return unit or 1.0
 
 
-def whole(points: Points, pinned: Floats, unit: float | None = None) -> Points:
-    """Return whole-number points in a `unit`; None: their largest is LARGEST_WHOLE."""
-    if unit is None:
-        unit = float(np.abs(points.values).max(initial=0.0)) / LARGEST_WHOLE or 1.0
+def unit_of_whole(points: Points) -> float:
+    """Return the unit in which the largest points are LARGEST_WHOLE."""
+    return float(np.abs(points.values).max(initial=0.0)) / LARGEST_WHOLE or 1.0
+
+
+def whole(points: Points, pinned: Floats, unit: float) -> Points:
+    """Return whole-number points in a `unit`."""
     values = np.where(np.isnan(pinned), np.rint(points.values / unit), pinned)
     return Points(values + 0.0, float(np.rint(points.intercept / unit)))
 

@@ -37,6 +37,7 @@ from commod._evidence.points import (
     solve,
     solve_lines,
     unit_of_pinned,
+    unit_of_whole,
     whole,
 )
 from commod._evidence.prices import Pricing, priced_rows
@@ -266,12 +267,19 @@ def local_weights(task: EvidenceTask, valued: Valued, cost: Floats) -> Floats:
 def card_of(
     found: Regression, sums: Sums, coef: Floats, settings: Settings
 ) -> tuple[EvidenceCard, int]:
-    """Return the card for what the sums are worth, in all rows and in every fold; and its lines."""
-    task, solved = found.task, []
-    folds = [None, *range(N_FOLDS)] if task.is_new else [None]
-    for fold in folds:
-        gram, cross = sums.without(fold)
-        solved.append(_solved(found, gram, cross @ coef, settings))
+    """Return the card for what the sums are worth, in all rows and in every fold; and its lines.
+
+    Whole numbers have one unit, that of all rows, because one cut is counted on all folds.
+    """
+    task = found.task
+    parts = [sums.without(fold) for fold in ([None, *range(N_FOLDS)] if task.is_new else [None])]
+    is_pinned = settings.is_whole and bool(np.nan_to_num(task.pinned).any())
+    gram, cross = parts[0]
+    unit = unit_of_pinned(gram, cross @ coef, found.alpha, task, found.design) if is_pinned else 1.0
+    solved = [_solved(found, gram, cross @ coef, settings, unit) for gram, cross in parts]
+    if settings.is_whole:
+        unit = unit if is_pinned else unit_of_whole(solved[0][0])
+        solved = [(whole(points, task.pinned, unit), lines) for points, lines in solved]
     points, lines = solved[0]
     in_sample = task.terms.total(points.values, points.intercept)
     out_of_fold = found.by_fold([p for p, _ in solved[1:]]) if task.is_new else in_sample
@@ -279,13 +287,11 @@ def card_of(
 
 
 def _solved(
-    found: Regression, gram: Floats, cross: Floats, settings: Settings
+    found: Regression, gram: Floats, cross: Floats, settings: Settings, unit: float
 ) -> tuple[Points, CardLines]:
-    task, design, alpha = found.task, found.design, found.alpha
-    unit = None
-    if settings.is_whole and np.nan_to_num(task.pinned).any():
-        unit = unit_of_pinned(gram, cross, alpha, task, design)
-        task = replace(task, pinned=unit * task.pinned)
+    """Return the points of one regression; pinned ones count in the `unit`."""
+    design, alpha = found.design, found.alpha
+    task = replace(found.task, pinned=unit * found.task.pinned)
     cross = beside_pinned(gram, cross, task, design)
     lines = all_lines(found.is_free)
     if settings.max_lines is not None:
@@ -293,7 +299,7 @@ def _solved(
         lines = shorten(gram, cross, alpha, task, design, found.is_free, most)
     points = solve_lines(gram, cross, alpha, task, design, lines)
     if settings.is_whole:
-        return whole(points, found.task.pinned, unit), lines
+        return points, lines
     return rounded(points, lines, design, task.pinned), lines
 
 
