@@ -44,7 +44,7 @@ TRUSTED_TYPES = (
     "commod.rivals.fair_projection.FairProjection",
     "commod.rivals.fair_score_transformer.FairScoreTransformer",
     "commod.rivals.calibrated_equalized_odds.CalibratedEqualizedOdds",
-    "commod.rivals._solvers.gaussian_process.Kernel",
+    "commod.rivals.fcgp.Kernel",
     "commod.rivals.fcgp.FCGP",
     "commod.rivals.fcgp._Smoother",
     "commod.rivals.frappe.FRAPPE",
