@@ -21,9 +21,8 @@ import numpy as np
 from commod import constraints
 from commod._data.codes import plain
 from commod._explore import views
-from commod._explore.draft import Draft, FittedBase
+from commod._explore.draft import Draft, FittedBase, OutdatedError, Turns
 from commod._explore.edits import EditPlan, FittedRows, PeopleOfFit, find_terms, read_edits
-from commod._explore.turns import OutdatedError, Turns
 from commod._explore.worker import Worker, WorkerFailedError, WorkerStoppedError
 from commod._record import Audit, EditRecord
 from commod._reporting.audit import audit as make_audit

@@ -6,22 +6,35 @@ came. The code that writes them into a page, a table or a file makes them harmle
 """
 
 from commod._record.audit import (
+    REPORT_SCHEMA,
     SCHEMA,
     Agreement,
+    AreaBetween,
     Audit,
     Calibration,
     CalibrationBin,
     ChangeSummary,
     ExpectedOnNewPeople,
     Fairness,
+    FurtherConstraint,
+    Gap,
     Group,
+    GroupOutscoring,
+    GroupRoc,
+    LargestGap,
     Limit,
+    Outscoring,
     Provenance,
     Proxy,
     Quality,
     Request,
+    RocFigures,
+    Shipped,
     SmallGroup,
     StabilitySummary,
+    Stratum,
+    StratumGroup,
+    StratumTable,
     Subgroup,
     Subgroups,
     UnknownGroups,
@@ -51,14 +64,11 @@ from commod._record.explanation import (
     Estimate,
     Segment,
     Segments,
+    Step,
+    TradeOff,
     Value,
     is_evidence,
 )
 from commod._record.left_out import LeftOutGroup
-from commod._record.outscoring import GroupOutscoring, Outscoring
 from commod._record.plain import from_plain, plain_digest, to_plain
-from commod._record.roc import AreaBetween, GroupRoc, LargestGap, RocFigures
 from commod._record.score_map import ScoreKnot, ScoreMap
-from commod._record.shipped import REPORT_SCHEMA, Gap, Shipped
-from commod._record.stated import FurtherConstraint, Stratum, StratumGroup, StratumTable
-from commod._record.trade_off import Step, TradeOff

@@ -4,19 +4,286 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from commod import _text
 from commod._io.strict_json import read_object
 from commod._record.checks import Check, by_importance, verdict_of, with_severities
 from commod._record.edits import EditRecord
-from commod._record.explanation import Card, Estimate, Segments, Value
-from commod._record.outscoring import Outscoring
+from commod._record.explanation import Card, Direction, Estimate, Segments, Value
 from commod._record.plain import ADDED_LATER, from_plain, plain_digest, to_plain
-from commod._record.roc import RocFigures
-from commod._record.shipped import REPORT_SCHEMA
-from commod._record.stated import FurtherConstraint, StratumTable
 from commod.exceptions import InputError
+
+REPORT_SCHEMA = "commod.report/1"
+
+
+@dataclass(frozen=True)
+class Gap:
+    """One figure of the update on the rows of the fit and on the audited rows.
+
+    `difference` is `test` minus `fit`. None where a figure is undefined or not known.
+    """
+
+    name: str
+    kind: Literal["number", "percent"]
+    fit: float | None
+    test: float | None
+    difference: float | None
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """The patch that a report belongs to, as the report states it.
+
+    - `patch_sha256`: of the patch file; `audit_digest`: of the audit, as the patch carries it.
+    - `base_digest`: fingerprint of the base model. `scores_digest`: SHA-256 of its scores on the
+      fit rows. None where not known.
+    - `n_fit_rows`: rows that `fit` got. The figures of the fit are of `n_figure_rows` of them,
+      which `fit_rows` names ("fit rows", or "held-out rows" with `confidence`). `n_test_rows`: rows
+      of the audit.
+    - `same_figures`: whether both have the same number of rows and the same figures. The audited
+      rows are then most likely the fit rows, and the gap says nothing about new people.
+    - `n_groups_left_out`, `n_people_left_out`: groups too small for the constraint of the fit.
+    - `versions`: of Python and packages when the patch was made.
+    - `promised`: whether the target is promised for new people; None where this was not asked for.
+    - `positive_label`: the label whose rates are compared.
+    - `score_is_for`: the label that a high score predicts; None where not known.
+    - `constraints`, `target`: the first constraint and its bound; `further`: the other ones.
+    """
+
+    patch_sha256: str
+    audit_digest: str | None
+    created: str
+    method: str
+    base_model: str
+    base_digest: str | None
+    score_column: str | None
+    scores_digest: str | None
+    threshold: float
+    negative_label: Value
+    positive_label: Value
+    favorable_label: Value
+    constraints: str
+    target: float | None
+    direction: str
+    fit_rows: str
+    n_fit_rows: int | None
+    n_figure_rows: int
+    n_test_rows: int
+    same_figures: bool
+    gaps: tuple[Gap, ...]
+    n_groups_left_out: int | None
+    n_people_left_out: int | None
+    versions: dict[str, str] | None
+    promised: bool | None = field(default=None, metadata=ADDED_LATER)
+    score_is_for: Value | None = field(default=None, metadata=ADDED_LATER)
+    further: tuple[FurtherConstraint, ...] = field(default=(), metadata=ADDED_LATER)
+
+
+@dataclass(frozen=True)
+class FurtherConstraint:
+    """A constraint that a request states beside its first one.
+
+    `constraints` is its name, with its condition; `bound` is a floor or a ceiling, None where none
+    is stated.
+
+    Examples
+    --------
+    >>> FurtherConstraint("minimum_rate within 'department'", 0.3).bound
+    0.3
+    """
+
+    constraints: str
+    bound: float | None
+
+
+@dataclass(frozen=True)
+class StratumGroup:
+    """One group of a stratum: its people and, for each measure, the value before and after.
+
+    A value is None where it is undefined.
+    """
+
+    name: str
+    n: int
+    before: tuple[float | None, ...]
+    after: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """People who have one value of the column, and the metric among them.
+
+    `groups` are those that are large enough to be compared.
+    """
+
+    name: str
+    n: int
+    before: float | None
+    after: float | None
+    groups: tuple[StratumGroup, ...]
+
+
+@dataclass(frozen=True)
+class StratumTable:
+    """The strata that a conditional constraint compares, least fair after the update first.
+
+    - `column`, `over`, `min_rows`: the condition.
+    - `measures`: what is compared, in the order of the values of each group.
+    - `n_strata` values occur. `n_compared` of them are compared, with `n_people` people.
+    - `n_left_out` are not compared: too few rows of too few groups. They have `n_people_left_out`
+      people.
+    - `n_hidden` are compared, but not listed: with their figures, those of fewer than five people
+      could be computed.
+    """
+
+    column: str
+    over: str
+    min_rows: int
+    measures: tuple[str, ...]
+    n_strata: int
+    n_compared: int
+    n_people: int
+    n_left_out: int
+    n_people_left_out: int
+    n_hidden: int
+    listed: tuple[Stratum, ...]
+
+
+@dataclass(frozen=True)
+class AreaBetween:
+    """The area between two ROC curves (ABROCA), and what chance alone would give.
+
+    If the true curves were equal, the area would be `chance` on average on as many people. With
+    the probability (1 + level) / 2 it would be at most `chance_high`.
+    """
+
+    area: Estimate
+    chance: float
+    chance_high: float
+
+    @property
+    def may_be_chance(self) -> bool:
+        """Return whether the area is no larger than chance alone often gives."""
+        return self.area.value is None or self.area.value <= self.chance_high
+
+
+@dataclass(frozen=True)
+class LargestGap:
+    """The pair of groups with the largest area between their ROC curves."""
+
+    first: str
+    second: str
+    gap: AreaBetween
+
+
+@dataclass(frozen=True)
+class GroupRoc:
+    """The ROC curve of one group before and after the update.
+
+    `n_positive` people have the label that the score predicts, `n_negative` do not. `auc_before`
+    and `auc_after` are the areas under the curve, `auc_loss` the first minus the second, with the
+    interval of paired areas. `gap_before` and `gap_after` are the areas between the curve and that
+    of the reference group.
+
+    `curve_before` and `curve_after` are points (false positive rate, true positive rate) of the
+    curve, for a picture. At least five people lie between two points.
+
+    A figure is None, and a curve is empty, where scores were not given. `why_unknown` says why a
+    group has no figures at all; it is empty for the others.
+
+    Examples
+    --------
+    >>> area = Estimate(0.8, 0.7, 0.9)
+    >>> GroupRoc("a", 40, 60, area, area).auc_before.value
+    0.8
+    """
+
+    name: str
+    n_positive: int
+    n_negative: int
+    auc_before: Estimate | None = None
+    auc_after: Estimate | None = None
+    auc_loss: Estimate | None = None
+    gap_before: AreaBetween | None = None
+    gap_after: AreaBetween | None = None
+    curve_before: tuple[tuple[float, float], ...] = ()
+    curve_after: tuple[tuple[float, float], ...] = ()
+    why_unknown: str = ""
+
+    @property
+    def areas(self) -> tuple[Estimate | None, Estimate | None]:
+        """Return the areas under the curve before and after."""
+        return self.auc_before, self.auc_after
+
+    @property
+    def n(self) -> int:
+        """Return the number of people."""
+        return self.n_positive + self.n_negative
+
+
+@dataclass(frozen=True)
+class RocFigures:
+    """How well scores rank the people of each compared group.
+
+    `reference` is the group whose curve the others are compared with: the largest group that has a
+    curve, because the curve of a small group is uncertain. `largest_before` and `largest_after` are
+    the largest areas over all pairs of groups; their intervals and `chance_high` hold for all pairs
+    together. `n_left_out` groups are compared, but smaller than those that are listed.
+
+    `n_bins` is the number of bins that scores were counted in, None where they were not: the
+    intervals of areas then include the largest error that the bins can make.
+    """
+
+    reference: str | None
+    groups: tuple[GroupRoc, ...]
+    largest_before: LargestGap | None
+    largest_after: LargestGap | None
+    n_left_out: int = 0
+    n_bins: int | None = None
+
+
+@dataclass(frozen=True)
+class GroupOutscoring:
+    """The probability among the pairs of one group; see `Outscoring`.
+
+    The probability is undefined with fewer than five people on one side.
+    """
+
+    name: str
+    n_changed: int
+    n_others: int
+    probability: Estimate
+
+
+@dataclass(frozen=True)
+class Outscoring:
+    """How the base scores of people who change compare with those of people who do not.
+
+    A pair is a person who changes and another one with the same base decision who does not. Scores
+    are those of the favourable label. `same_group` is the share of pairs of the same group in which
+    a gainer has the higher score, or a loser the lower one; ties count half. Below 0.5, the update
+    passes over people who are nearer to the other decision. `overall` is the share of all pairs.
+
+    The `n_changed` and `n_others` people are those of the compared groups. `true_share_changed` and
+    `true_share_others` are the shares of them whose true label is favourable, None without labels.
+
+    Examples
+    --------
+    >>> half = Estimate(0.5, 0.4, 0.6)
+    >>> Outscoring("gain", 20, 90, half, half, None, None, ()).n_changed
+    20
+    """
+
+    change: Direction
+    n_changed: int
+    n_others: int
+    same_group: Estimate
+    overall: Estimate
+    true_share_changed: Estimate | None
+    true_share_others: Estimate | None
+    groups: tuple[GroupOutscoring, ...]
+
 
 SCHEMA = "commod.audit/2"
 OLDER_SCHEMA = "commod.audit/1"  # had no severity of checks

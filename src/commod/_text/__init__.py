@@ -5,14 +5,16 @@ from commod._text.numbers import (
     NOT_KNOWN,
     count,
     estimate,
+    has_interval,
     number,
     of_hundred,
+    outscoring_text,
     percent,
     percentage_points,
     points,
     signed_number,
+    true_shares_text,
 )
-from commod._text.outscoring import has_interval, outscoring_text, true_shares_text
 from commod._text.phrases import (
     EVIDENCE,
     MAX_CHANGED,

@@ -15,6 +15,7 @@ from commod.bounds._bayes import (
     p_rule_margin,
 )
 from commod.bounds._blind import BlindChanges, blind_changes
+from commod.bounds._cheapest import MinimalCost, minimal_cost
 from commod.bounds._counts import exact_fairness, fewest_changes
 from commod.bounds._expected import (
     ExpectedChanges,
@@ -28,7 +29,6 @@ from commod.bounds._limits import (
     minimal_changes,
     switching_point,
 )
-from commod.bounds._minimal_cost import MinimalCost, minimal_cost
 
 __all__ = [
     "BestFairness",

@@ -6,8 +6,7 @@ import io
 import os
 from typing import TYPE_CHECKING, Any
 
-from commod.datasets._files import Package, TableFile, read_files
-from commod.datasets._tables import as_bunch
+from commod.datasets._files import Package, TableFile, as_bunch, read_files
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -8,7 +8,7 @@ import zlib
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from commod.datasets._tables import as_bunch, check_digest, white_or_not
+from commod.datasets._files import as_bunch, check_digest, white_or_not
 from commod.exceptions import DatasetError
 
 if TYPE_CHECKING:

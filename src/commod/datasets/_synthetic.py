@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod.datasets._tables import as_bunch
+from commod.datasets._files import as_bunch
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from commod._text import list_names
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._outscoring import PairShare, as_pair_share
 from commod.metrics._reference import reference_index
-from commod.metrics._roc import ScoreCells, area_between, score_cells
-from commod.metrics._roc_resamples import CurveGap, ResampledCurves
+from commod.metrics._roc import CurveGap, ResampledCurves, ScoreCells, area_between, score_cells
 
 N_RESAMPLES = 400
 MOST_GROUPS = 100  # that can be compared by resampling; every pair is resampled

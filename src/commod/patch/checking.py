@@ -10,11 +10,11 @@ from dataclasses import fields, replace
 from itertools import pairwise
 
 from commod._data.columns import LARGEST
-from commod._record import ScoreMap, Value
+from commod._record import FurtherConstraint, ScoreMap, Value
 from commod._text import label_text, shorten
+from commod.bounds._counts import read_target
 from commod.exceptions import InputError
-from commod.metrics._constraint import get_constraint
-from commod.patch.constraints_check import check_constraints, reached_in, stated_in
+from commod.metrics._constraint import Constraint, get_constraint
 from commod.patch.content import (
     SCHEMA,
     BinColumn,
@@ -23,6 +23,7 @@ from commod.patch.content import (
     ColumnOfScore,
     Content,
     DistanceBinColumn,
+    FurtherReached,
     NumberColumn,
     Ratio,
     TermPoints,
@@ -470,3 +471,43 @@ def _check_unchanged(content: Content) -> None:
                 f"The patch has {name} {before!r} before and {after!r} after, but no decision "
                 "changed."
             )
+
+
+# ---------------------------------------------------------------------------------------------
+# Refuse constraints of a patch that cannot be read, and figures that they cannot have
+
+
+def stated_in(content: Content) -> list[tuple[Constraint, float | None]]:
+    """Return all constraints of a patch with their bounds, the first one first."""
+    asked = content.asked
+    first = FurtherConstraint(asked.constraints, asked.target)
+    return [(get_constraint(one.constraints), one.bound) for one in (first, *asked.further)]
+
+
+def reached_in(content: Content) -> list[FurtherReached]:
+    """Return the metric of each constraint before and after, in the order of `stated_in`."""
+    reached = content.reached
+    return [FurtherReached(reached.fairness_before, reached.fairness_after), *reached.further]
+
+
+def check_constraints(content: Content) -> None:
+    """Refuse names that are no constraints, bounds out of range, and missing figures."""
+    stated = stated_in(content)
+    for constraint, bound in stated:
+        if bound is not None:
+            read_target(constraint, bound)
+    names = [constraint.name for constraint, _ in stated]
+    if len(set(names)) < len(names):
+        raise InputError("The patch states the same constraint twice.")
+    n_asked, n_reached = len(content.asked.further), len(content.reached.further)
+    if n_asked != n_reached:
+        raise InputError(
+            f"The patch states {n_asked} further constraints, but has figures of {n_reached}."
+        )
+    for (constraint, _), figures in zip(stated[1:], content.reached.further, strict=True):
+        for value in (figures.before, figures.after):
+            if value is not None and not -ROUNDING <= value <= constraint.largest + ROUNDING:
+                raise InputError(
+                    f"The patch has the {constraint.metric} {value!r}; it must lie between 0 and "
+                    f"{constraint.largest:g}."
+                )

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from commod._data.parameters import check_choice
 from commod.exceptions import InputError, TargetWarning
-from commod.rivals._abilities import FALSE_POSITIVES, ODDS, TRUE_POSITIVES
-from commod.rivals._random_draws import random_draws
+from commod.metrics._constraint import FALSE_POSITIVES, ODDS, TRUE_POSITIVES
 from commod.rivals._rows import DecisionRows, RivalFitRows
-from commod.rivals.base import AwareRival
+from commod.rivals.base import AwareRival, random_draws
 from commod.updates._interface import Decisions
 
 # ---------------------------------------------------------------------------------------------

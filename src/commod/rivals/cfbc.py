@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod.rivals._abilities import TRUE_POSITIVES
-from commod.rivals._plug_in import PlugInRival
+from commod.metrics._constraint import TRUE_POSITIVES
 from commod.rivals._rows import RivalFitRows
 from commod.rivals._solvers.plug_in import LEAST_GAP, LinearProgramme, single_multiplier
+from commod.rivals.bayes_plug_in import PlugInRival
 
 
 class CFBC(PlugInRival):

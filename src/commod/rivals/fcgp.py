@@ -17,9 +17,8 @@ from sklearn.utils import check_random_state
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, TermTable, learn_encoding
 from commod._data.parameters import check_choice, check_number
-from commod.rivals._abilities import PARITY
-from commod.rivals._half import HALF, from_half
-from commod.rivals._rows import DecisionRows, RivalFitRows
+from commod.metrics._constraint import PARITY
+from commod.rivals._rows import HALF, DecisionRows, RivalFitRows, from_half
 from commod.rivals.base import Rival
 from commod.scorecard import on_their_side
 from commod.updates._interface import Decisions

@@ -11,11 +11,10 @@ from commod._data.base_model import BaseScores, ScoreColumn
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.parameters import check_number
 from commod.exceptions import InputError
-from commod.rivals._abilities import PARITY
+from commod.metrics._constraint import PARITY
 from commod.rivals._group_column import find_group, group_values, with_constant
 from commod.rivals._group_model import GroupModel, fit_group_model
-from commod.rivals._half import HALF, at_half
-from commod.rivals._rows import DecisionRows, RivalFitRows
+from commod.rivals._rows import HALF, DecisionRows, RivalFitRows, at_half
 from commod.rivals.base import AwareRival
 from commod.updates._interface import Decisions
 

@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 from commod._data.parameters import check_choice
 from commod.bounds._quiet import without_debug_lines
 from commod.exceptions import InputError
-from commod.rivals._abilities import PARITY
+from commod.metrics._constraint import PARITY
 from commod.rivals._base_layers import inputs_of_last_step, last_step
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.base import Rival

@@ -16,7 +16,7 @@ from scipy.special import expit, logit
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, TermTable, learn_encoding
 from commod._data.parameters import check_choice, check_number
-from commod.rivals._abilities import PARITY
+from commod.metrics._constraint import PARITY
 from commod.rivals._group_column import find_group
 from commod.rivals._new_model import NewModelRival
 from commod.rivals._rows import DecisionRows, RivalFitRows

@@ -22,7 +22,7 @@ from commod._solvers.problem import (
     training_margins,
 )
 from commod.exceptions import InputError
-from commod.rivals._abilities import ODDS, PARITY
+from commod.metrics._constraint import ODDS, PARITY
 from commod.rivals._base_layers import hidden_units, is_logistic_regression, is_network, last_step
 from commod.rivals._new_model import NewModelRival
 from commod.rivals._rows import DecisionRows, RivalFitRows

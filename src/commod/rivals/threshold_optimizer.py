@@ -11,8 +11,7 @@ from sklearn.base import BaseEstimator
 from commod._data.parameters import check_choice, check_number
 from commod.exceptions import InputError
 from commod.metrics._constraint import CONSTRAINTS, Constraint
-from commod.rivals._half import from_half
-from commod.rivals._rows import DecisionRows, RivalFitRows
+from commod.rivals._rows import DecisionRows, RivalFitRows, from_half
 from commod.rivals.base import AwareRival
 from commod.updates._interface import Decisions
 

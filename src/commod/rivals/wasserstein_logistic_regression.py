@@ -18,7 +18,7 @@ from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, TermTable, learn_encoding
 from commod._data.parameters import check_choice, check_number
 from commod.exceptions import InputError
-from commod.rivals._abilities import PARITY
+from commod.metrics._constraint import PARITY
 from commod.rivals._base_layers import is_logistic_regression, last_step, model_inputs
 from commod.rivals._new_model import NewModelRival
 from commod.rivals._rows import DecisionRows, RivalFitRows

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.parameters import check_choice, check_number
-from commod.rivals._abilities import PARITY
+from commod.metrics._constraint import PARITY
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals._solvers.wasserstein import (
     DISTRIBUTIONS,

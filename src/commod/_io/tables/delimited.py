@@ -19,8 +19,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from commod._io.tables import kinds as _kinds
-from commod._io.tables.kinds import is_of_kind
-from commod._io.tables.names import check_names, check_same_columns
+from commod._io.tables.kinds import check_names, check_same_columns, is_of_kind
 from commod._io.tables.queries import Progress, error_sentence, memory_error, run_query
 from commod._io.tables.sources import SourceFile, check_bytes
 from commod.exceptions import InputError

@@ -17,11 +17,14 @@ from commod._record import Audit
 from commod._reporting.audit.assembly import make_audit
 from commod._reporting.audit.condition_counts import ConditionCounts, condition_columns
 from commod._reporting.audit.evidence import Evidence
-from commod._reporting.audit.frame_columns import SCORES, is_group, read_roles, select_roles
 from commod._reporting.audit.frame_counts import (
     MAX_CELLS,
+    SCORES,
     count_frame,
+    is_group,
     of_decided,
+    read_roles,
+    select_roles,
     summarise_decisions,
 )
 from commod._reporting.audit.people import read_people

@@ -14,8 +14,7 @@ from commod._record import AreaBetween, Estimate, Group, GroupRoc, LargestGap, R
 from commod._reporting.audit.areas import area_loss
 from commod._reporting.audit.people import AuditedPeople
 from commod.metrics._abroca import N_RESAMPLES
-from commod.metrics._roc import ScoreCells, score_cells
-from commod.metrics._roc_resamples import CurveGap, ResampledCurves
+from commod.metrics._roc import CurveGap, ResampledCurves, ScoreCells, score_cells
 
 MOST_GROUPS = 20  # with curves: every pair of them is compared
 N_POINTS = 15  # of a curve in a picture, at most

@@ -25,8 +25,8 @@ from commod._study.evaluation import (
     choose_evaluated,
     compared_groups,
     read_evaluation_rows,
+    refuse_probabilities,
 )
-from commod._study.probable_groups import refuse_probabilities
 from commod._study.stability.result import Stability, agreement_of, count_uses
 from commod._text import shown
 from commod.exceptions import BaseModelWarning, InputError, InterruptionWarning
