@@ -54,7 +54,6 @@ class _UnavailableError(Exception):
 
 def read_files(
     wanted: Sequence[TableFile],
-    *,
     data_home: str | os.PathLike[str] | None,
     download_if_missing: bool,
     package: Package | None = None,
@@ -208,10 +207,9 @@ def as_bunch(
     data: DataFrame,
     target: Series,
     sensitive_features: Series,
-    *,
+    description: str,
     as_frame: bool,
     return_X_y: bool,
-    description: str,
     **more: Any,
 ) -> Bunch | tuple[Any, Any]:
     """Return the table as a Bunch of pandas objects or arrays; with `return_X_y` two of its fields.
