@@ -65,16 +65,10 @@ class GroupProbabilityRival(AwareRival):
         pos_label: Any = None,
         favorable_label: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.strength = strength
-        self.aware = aware
-        self.group_model = group_model
-        self.constraints = constraints
-        self.locked_features = locked_features
-        self.min_category_size = min_category_size
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
+        self.estimator, self.strength, self.aware = estimator, strength, aware
+        self.group_model, self.constraints = group_model, constraints
+        self.locked_features, self.min_category_size = locked_features, min_category_size
+        self.min_group_size, self.threshold, self.pos_label = min_group_size, threshold, pos_label
         self.favorable_label = favorable_label
 
     @property

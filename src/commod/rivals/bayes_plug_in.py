@@ -192,20 +192,11 @@ class BayesPlugIn(PlugInRival):
         pos_label: Any = None,
         favorable_label: Any = None,
     ) -> None:
-        super().__init__(
-            estimator,
-            strength=strength,
-            aware=aware,
-            group_model=group_model,
-            constraints=constraints,
-            locked_features=locked_features,
-            min_category_size=min_category_size,
-            min_group_size=min_group_size,
-            threshold=threshold,
-            pos_label=pos_label,
-            favorable_label=favorable_label,
-        )
-        self.lambda_ratio = lambda_ratio
+        self.estimator, self.strength, self.aware = estimator, strength, aware
+        self.group_model, self.lambda_ratio = group_model, lambda_ratio
+        self.constraints, self.locked_features = constraints, locked_features
+        self.min_category_size, self.min_group_size = min_category_size, min_group_size
+        self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
 
     def _choose_multipliers(
         self, models: Sequence[Self], rows: RivalFitRows, programme: LinearProgramme

@@ -212,21 +212,11 @@ class FairProjection(ProjectionRival):
         pos_label: Any = None,
         favorable_label: Any = None,
     ) -> None:
-        super().__init__(
-            estimator,
-            strength=strength,
-            aware=aware,
-            group_model=group_model,
-            constraints=constraints,
-            locked_features=locked_features,
-            min_category_size=min_category_size,
-            min_group_size=min_group_size,
-            threshold=threshold,
-            pos_label=pos_label,
-            favorable_label=favorable_label,
-        )
-        self.divergence = divergence
-        self.regularisation = regularisation
+        self.estimator, self.strength, self.divergence = estimator, strength, divergence
+        self.regularisation, self.aware, self.group_model = regularisation, aware, group_model
+        self.constraints, self.locked_features = constraints, locked_features
+        self.min_category_size, self.min_group_size = min_category_size, min_group_size
+        self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

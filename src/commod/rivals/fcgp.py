@@ -149,21 +149,12 @@ class FCGP(Rival):
         favorable_label: Any = None,
         random_state: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.strength = strength
-        self.variant = variant
-        self.prior_mean = prior_mean
-        self.largest_noise = largest_noise
-        self.n_noises = n_noises
-        self.max_rows = max_rows
-        self.constraints = constraints
-        self.locked_features = locked_features
-        self.min_category_size = min_category_size
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
-        self.favorable_label = favorable_label
-        self.random_state = random_state
+        self.estimator, self.strength, self.variant = estimator, strength, variant
+        self.prior_mean, self.largest_noise, self.n_noises = prior_mean, largest_noise, n_noises
+        self.max_rows, self.constraints = max_rows, constraints
+        self.locked_features, self.min_category_size = locked_features, min_category_size
+        self.min_group_size, self.threshold, self.pos_label = min_group_size, threshold, pos_label
+        self.favorable_label, self.random_state = favorable_label, random_state
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

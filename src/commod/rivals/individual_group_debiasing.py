@@ -122,16 +122,10 @@ class IndividualGroupDebiasing(AwareRival):
         pos_label: Any = None,
         favorable_label: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.group_column = group_column
-        self.strength = strength
-        self.detector = detector
-        self.privileged = privileged
-        self.min_category_size = min_category_size
-        self.constraints = constraints
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
+        self.estimator, self.group_column, self.strength = estimator, group_column, strength
+        self.detector, self.privileged = detector, privileged
+        self.min_category_size, self.constraints = min_category_size, constraints
+        self.min_group_size, self.threshold, self.pos_label = min_group_size, threshold, pos_label
         self.favorable_label = favorable_label
 
     @property

@@ -117,14 +117,9 @@ class LeafRelabelling(Rival):
         pos_label: Any = None,
         favorable_label: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.strength = strength
-        self.solver = solver
-        self.objective = objective
-        self.constraints = constraints
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
+        self.estimator, self.strength, self.solver = estimator, strength, solver
+        self.objective, self.constraints = objective, constraints
+        self.min_group_size, self.threshold, self.pos_label = min_group_size, threshold, pos_label
         self.favorable_label = favorable_label
 
     @property

@@ -154,21 +154,11 @@ class ModifiedNaiveBayes(NewModelRival, AwareRival):
         pos_label: Any = None,
         favorable_label: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.strength = strength
-        self.variant = variant
-        self.keep = keep
-        self.privileged = privileged
-        self.delta = delta
-        self.alpha = alpha
-        self.beta = beta
-        self.n_bins = n_bins
-        self.locked_features = locked_features
-        self.min_category_size = min_category_size
-        self.constraints = constraints
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
+        self.estimator, self.strength, self.variant, self.keep = estimator, strength, variant, keep
+        self.privileged, self.delta, self.alpha, self.beta = privileged, delta, alpha, beta
+        self.n_bins, self.locked_features = n_bins, locked_features
+        self.min_category_size, self.constraints = min_category_size, constraints
+        self.min_group_size, self.threshold, self.pos_label = min_group_size, threshold, pos_label
         self.favorable_label = favorable_label
 
     def _check_parameters(self) -> None:

@@ -152,21 +152,12 @@ class MultiaccuracyBoost(Rival):
         favorable_label: Any = None,
         random_state: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.strength = strength
-        self.max_iter = max_iter
-        self.alpha = alpha
-        self.learning_rate = learning_rate
-        self.ridge = ridge
-        self.validation_fraction = validation_fraction
-        self.keep = keep
-        self.constraints = constraints
-        self.locked_features = locked_features
-        self.min_category_size = min_category_size
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
-        self.favorable_label = favorable_label
+        self.estimator, self.strength, self.max_iter = estimator, strength, max_iter
+        self.alpha, self.learning_rate, self.ridge = alpha, learning_rate, ridge
+        self.validation_fraction, self.keep = validation_fraction, keep
+        self.constraints, self.locked_features = constraints, locked_features
+        self.min_category_size, self.min_group_size = min_category_size, min_group_size
+        self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
         self.random_state = random_state
 
     def _check_parameters(self) -> None:

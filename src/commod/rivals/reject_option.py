@@ -88,14 +88,9 @@ class RejectOption(AwareRival):
         pos_label: Any = None,
         favorable_label: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.strength = strength
-        self.search = search
-        self.constraints = constraints
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
-        self.favorable_label = favorable_label
+        self.estimator, self.strength, self.search = estimator, strength, search
+        self.constraints, self.min_group_size = constraints, min_group_size
+        self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
 
     @property
     def default_strengths(self) -> tuple[float, ...]:

@@ -97,14 +97,9 @@ class RelaxedThresholdOptimizer(AwareRival):
         favorable_label: Any = None,
         random_state: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.strength = strength
-        self.change_weight = change_weight
-        self.constraints = constraints
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
-        self.favorable_label = favorable_label
+        self.estimator, self.strength, self.change_weight = estimator, strength, change_weight
+        self.constraints, self.min_group_size = constraints, min_group_size
+        self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
         self.random_state = random_state
 
     def _check_parameters(self) -> None:

@@ -178,25 +178,13 @@ class RNF(NewModelRival, TrainedRival):
         progress: bool | None = None,
         random_state: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.strength = strength
-        self.groups = groups
-        self.hidden = hidden
-        self.temperature = temperature
-        self.q = q
-        self.proxy_share = proxy_share
-        self.constraints = constraints
-        self.epochs = epochs
-        self.max_steps = max_steps
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.locked_features = locked_features
-        self.min_category_size = min_category_size
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
-        self.favorable_label = favorable_label
-        self.progress = progress
+        self.estimator, self.strength, self.groups = estimator, strength, groups
+        self.hidden, self.temperature, self.q = hidden, temperature, q
+        self.proxy_share, self.constraints, self.epochs = proxy_share, constraints, epochs
+        self.max_steps, self.batch_size, self.learning_rate = max_steps, batch_size, learning_rate
+        self.locked_features, self.min_category_size = locked_features, min_category_size
+        self.min_group_size, self.threshold, self.pos_label = min_group_size, threshold, pos_label
+        self.favorable_label, self.progress = favorable_label, progress
         self.random_state = random_state
 
     @property

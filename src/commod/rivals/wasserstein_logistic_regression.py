@@ -138,16 +138,10 @@ class WassersteinLogisticRegression(NewModelRival):
         pos_label: Any = None,
         favorable_label: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.strength = strength
-        self.compared_with = compared_with
-        self.constraints = constraints
-        self.max_iter = max_iter
-        self.locked_features = locked_features
-        self.min_category_size = min_category_size
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
+        self.estimator, self.strength, self.compared_with = estimator, strength, compared_with
+        self.constraints, self.max_iter = constraints, max_iter
+        self.locked_features, self.min_category_size = locked_features, min_category_size
+        self.min_group_size, self.threshold, self.pos_label = min_group_size, threshold, pos_label
         self.favorable_label = favorable_label
 
     @property

@@ -112,15 +112,9 @@ class WassersteinPostProcessing(AwareRival):
         pos_label: Any = None,
         favorable_label: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.strength = strength
-        self.distribution = distribution
-        self.n_levels = n_levels
-        self.constraints = constraints
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
-        self.favorable_label = favorable_label
+        self.estimator, self.strength, self.distribution = estimator, strength, distribution
+        self.n_levels, self.constraints, self.min_group_size = n_levels, constraints, min_group_size
+        self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

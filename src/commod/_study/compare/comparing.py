@@ -221,11 +221,8 @@ class _BaseModel(Rival):
     ) -> None:
         self.estimator = estimator
         self.strength = 0.0
-        self.constraints = constraints
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
-        self.favorable_label = favorable_label
+        self.constraints, self.min_group_size = constraints, min_group_size
+        self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
 
     @property
     def _requirements(self) -> Requirements:
