@@ -26,7 +26,7 @@ from commod._evidence.search import costs_at
 from commod._evidence.task import N_FOLDS, with_bounds
 from commod._record import ExpectedOnNewPeople
 from commod._record.edits import AnyEdit, edit_words
-from commod._reporting.explain.expected import expected_of
+from commod._reporting.explain.explanation import expected_of
 from commod.edit import EditedPoints, apply_edits, find_terms, read_edits
 from commod.scorecard import EvidenceRule
 from commod.updates._compared import all_kept

@@ -5,8 +5,8 @@ from __future__ import annotations
 _TYPES = {
     "_data.base_model": "ScoreColumn",
     "_data.encoding": "BinTerms CategoryTerms Encoding NumericTerms",
+    "_record.audit": "LeftOutGroup",
     "_record.edits": "Cap Drop EditFigures EditRecord Lock Merge Round SetPoints",
-    "_record.left_out": "LeftOutGroup",
     "_record.score_map": "ScoreKnot ScoreMap",
     "metrics._constraint": "Constraint RateRow",
     "metrics._constraint_text": "Within",

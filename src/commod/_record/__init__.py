@@ -9,7 +9,6 @@ from commod._record.audit import (
     REPORT_SCHEMA,
     SCHEMA,
     Agreement,
-    AreaBetween,
     Audit,
     Calibration,
     CalibrationBin,
@@ -19,16 +18,12 @@ from commod._record.audit import (
     FurtherConstraint,
     Gap,
     Group,
-    GroupOutscoring,
-    GroupRoc,
-    LargestGap,
+    LeftOutGroup,
     Limit,
-    Outscoring,
     Provenance,
     Proxy,
     Quality,
     Request,
-    RocFigures,
     Shipped,
     SmallGroup,
     StabilitySummary,
@@ -69,6 +64,13 @@ from commod._record.explanation import (
     Value,
     is_evidence,
 )
-from commod._record.left_out import LeftOutGroup
 from commod._record.plain import from_plain, plain_digest, to_plain
+from commod._record.ranking import (
+    AreaBetween,
+    GroupOutscoring,
+    GroupRoc,
+    LargestGap,
+    Outscoring,
+    RocFigures,
+)
 from commod._record.score_map import ScoreKnot, ScoreMap

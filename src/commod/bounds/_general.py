@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from commod.bounds._fewest import solve_one_rate_row
+from commod.bounds._fewest import solve_one_rate_row, solve_two_rate_rows
 from commod.bounds._integer import TIGHTER, Answer, TimeLeft, Window, solve_program
 from commod.bounds._levels import RateRowCounts, gap_floor, ratio_floor
 from commod.bounds._merged import (
@@ -26,7 +26,6 @@ from commod.bounds._merged import (
     least_positive,
     merged_problems,
 )
-from commod.bounds._split import solve_two_rate_rows
 from commod.metrics._comparison import GroupComparison, Measures
 
 TIME_LIMIT = 5.0  # seconds

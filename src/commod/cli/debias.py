@@ -18,12 +18,13 @@ from commod.cli._debias_job import (
     Fitted,
     Job,
     SearchOptions,
+    Studies,
+    make_studies,
     rows_text,
     title_of,
 )
 from commod.cli._engines import EngineOptions
 from commod.cli._printing import Printer, changes_most, print_audit, target_holds
-from commod.cli._studies import Studies, make_studies
 
 if TYPE_CHECKING:
     from commod import Audit, ControlledDebiaser, Patch
@@ -100,7 +101,7 @@ def _read_and_fit(job: Job, reader: TableReader, engine: EngineOptions) -> Fitte
         if text := choice.text(IN_ENGINE):
             job.printer.note(text)
         if not choice.in_memory:
-            from commod.cli._debias_frame import fit_in_engine
+            from commod.cli._frame_rows import fit_in_engine
 
             return fit_in_engine(job, reader, table)
         assert isinstance(table, SourceTable)
@@ -201,7 +202,7 @@ def _print(fitted: Fitted, job: Job) -> bool:
 
 def _summary(fitted: Fitted, output: DebiasOutput, is_met: bool) -> dict[str, Any]:
     from commod._record import to_plain
-    from commod._reporting.explain.expected import expected_of
+    from commod._reporting.explain.explanation import expected_of
 
     update, patch, audit = fitted.update, fitted.patch, fitted.audit
     return {

@@ -19,8 +19,16 @@ from numpy.typing import NDArray
 
 from commod._text import shown
 from commod.exceptions import InputError
-from commod.metrics._constraint_text import KNOWN_TEXT, Comparing, Form, Within, read_text
-from commod.metrics._constraint_words import condition_text, definition_text, measure_meaning
+from commod.metrics._constraint_text import (
+    KNOWN_TEXT,
+    Comparing,
+    Form,
+    Within,
+    condition_text,
+    definition_text,
+    measure_meaning,
+    read_text,
+)
 from commod.metrics._measures import MEASURES, Measure
 
 BoolArray = NDArray[np.bool_]

@@ -14,8 +14,7 @@ from commod._text import did_you_mean, shown
 from commod.exceptions import InputError, InputTypeError
 from commod.metrics._conditional import read_rows
 from commod.metrics._constraint import Constraint, constraint_of
-from commod.metrics._constraint_text import FPR, TPR, Comparing, Within, find_form
-from commod.metrics._constraint_words import demand_text
+from commod.metrics._constraint_text import FPR, TPR, Comparing, Within, demand_text, find_form
 from commod.metrics._fairness import value_on_rows
 from commod.metrics._measures import MEASURES
 

@@ -14,9 +14,9 @@ from commod._data.parameters import check_choice, check_number
 from commod._io.optional import require_jax
 from commod._solvers.problem import DebiasingProblem, DebiasingSchedule, TrainedLayers, standardise
 from commod.metrics._constraint import Constraint
-from commod.rivals._new_model import NewModelRival
 from commod.rivals._rows import DecisionRows
 from commod.rivals._trained import TrainedRival, TrainingTable
+from commod.rivals.base import NewModelRival
 from commod.updates._interface import Decisions
 from commod.updates._network import Network
 from commod.updates._progress import progress_bar

@@ -11,6 +11,7 @@ A rival is an update, as COMMOD and ControlledDebiaser are, with one parameter `
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import fields
@@ -29,7 +30,7 @@ from commod._data.groups import sensitive_names
 from commod._data.parameters import check_number
 from commod._data.tables import check_same_rows
 from commod._solvers.threads import single_blas_thread
-from commod.exceptions import InputError
+from commod.exceptions import InputError, TrainingWarning
 from commod.metrics._constraint import (
     ALL_CONSTRAINTS,
     Constraint,
@@ -44,7 +45,7 @@ from commod.rivals._rows import (
     rival_fit_rows,
 )
 from commod.scorecard import edited_scores, on_their_side
-from commod.updates._fit_rows import warn_about_group_columns
+from commod.updates._fit_rows import FitRows, warn_about_group_columns
 from commod.updates._interface import (
     Decisions,
     FittedCandidate,
@@ -586,3 +587,44 @@ def _mix(state: Bits, bits: Bits) -> Bits:
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return mixed ^ (mixed >> np.uint64(31))
+
+
+# ---------------------------------------------------------------------------------------------
+# `NewModelRival`: what rivals share that replace the base model by a model of their own
+
+
+class NewModelRival(Rival):
+    """A rival that trains a new model of the labels; it needs y for every constraint."""
+
+    trained_anew = True
+    needs_labels = True
+
+    @property
+    @abstractmethod
+    def _has_new_model(self) -> bool:
+        """Return whether a new model decides; False where the base model is kept."""
+
+    def _read_fit_rows(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
+    ) -> FitRows:
+        if y is None:
+            raise InputError(
+                "This estimator requires y to be passed, but the target y is None: "
+                f"{type(self).__name__} trains a new model of the labels. Pass y, or use a method "
+                "that does not need y, such as FRAPPE."
+            )
+        return super()._read_fit_rows(X, y, sensitive_features, sample_weight)
+
+    def _store_outcome(self, rows: FitRows, positive: Decisions) -> None:
+        super()._store_outcome(rows, positive)
+        if self._has_new_model and (positive.all() or not positive.any()):
+            label = self._labels_of(positive[:1].astype(bool)).tolist()[0]
+            note = (
+                f"At strength={self.strength:g} training ended with one decision for all rows, "
+                f"{label!r}. {self._way_out_of_collapse()}"
+            )
+            self.status_ = f"{note} {self.status_}"
+            warnings.warn(note, TrainingWarning, stacklevel=4)
+
+    def _way_out_of_collapse(self) -> str:
+        return "Lower the strength or the learning rate, or try another random_state."

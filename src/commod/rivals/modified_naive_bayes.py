@@ -18,9 +18,8 @@ from commod._data.encoding import Encoding, TermTable, learn_encoding
 from commod._data.parameters import check_choice, check_number
 from commod.metrics._constraint import PARITY
 from commod.rivals._group_column import find_group
-from commod.rivals._new_model import NewModelRival
 from commod.rivals._rows import DecisionRows, RivalFitRows
-from commod.rivals.base import AwareRival
+from commod.rivals.base import AwareRival, NewModelRival
 from commod.updates._interface import Decisions
 from commod.updates.base import LARGEST_WEIGHT
 

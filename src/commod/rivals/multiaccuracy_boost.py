@@ -16,8 +16,8 @@ from commod._data.encoding import Encoding, learn_encoding
 from commod._data.parameters import check_choice, check_number
 from commod._solvers.design import Design
 from commod._text import n_of
+from commod.rivals._group_model import mean_products
 from commod.rivals._rows import DecisionRows, RivalFitRows
-from commod.rivals._solvers.softmax_regression import mean_products
 from commod.rivals.base import Rival
 from commod.scorecard import margins, on_their_side
 from commod.updates._interface import Decisions

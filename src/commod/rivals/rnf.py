@@ -24,9 +24,9 @@ from commod._solvers.problem import (
 from commod.exceptions import InputError
 from commod.metrics._constraint import ODDS, PARITY
 from commod.rivals._base_layers import hidden_units, is_logistic_regression, is_network, last_step
-from commod.rivals._new_model import NewModelRival
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals._trained import TrainedRival, TrainingTable
+from commod.rivals.base import NewModelRival
 from commod.scorecard import on_their_side
 from commod.updates._interface import Decisions
 from commod.updates._network import Layer, Network

@@ -40,7 +40,7 @@ from commod._reporting.audit.request import (
 from commod._reporting.audit.roc import RankedGroups, listed_groups
 from commod._reporting.audit.stated import stated_constraints
 from commod._reporting.explain.decisions import settings_of
-from commod._reporting.explain.expected import expected_of
+from commod._reporting.explain.explanation import expected_of
 from commod.exceptions import InputError
 from commod.metrics._roc import ScoreCells
 from commod.updates._check import check_update

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from commod import _record
 from commod._record import Group, UnknownGroups
 from commod._reporting.audit.areas import change_areas
-from commod._reporting.audit.coding import Coding
 from commod._reporting.audit.condition_counts import ConditionCounts
-from commod._reporting.audit.counts import DecisionCounts, finite_or_none
+from commod._reporting.audit.counts import Coding, DecisionCounts, finite_or_none
 from commod._reporting.audit.rates import changes_of, fairness_of_all, groups_of, limit_of
 from commod._reporting.audit.roc import RankedGroups, roc_of
 from commod._reporting.audit.scores import ScoreFigures, quality_of

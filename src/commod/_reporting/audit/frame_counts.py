@@ -34,8 +34,7 @@ from commod._data.frames import (
 )
 from commod._data.tables import FreeNames
 from commod._record import Agreement, Request
-from commod._reporting.audit.coding import Coding
-from commod._reporting.audit.counts import DecisionCounts
+from commod._reporting.audit.counts import Coding, DecisionCounts
 from commod._reporting.audit.people import read_people
 from commod._reporting.audit.scores import ScoreFigures
 from commod._text import n_of, verb

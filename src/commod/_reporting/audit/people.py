@@ -14,8 +14,7 @@ from commod._data.group_names import group_names_of
 from commod._data.groups import Groups, read_groups, sensitive_names
 from commod._data.labels import binary_outcome, check_length, read_labels, read_scores
 from commod._record import Request
-from commod._reporting.audit.coding import Coding, read_two_labels
-from commod._reporting.audit.counts import DecisionCounts
+from commod._reporting.audit.counts import Coding, DecisionCounts, read_two_labels
 from commod.exceptions import DataWarning, InputError
 
 BoolArray = NDArray[np.bool_]

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from commod._data.columns import Column
 from commod._data.groups import Groups
 from commod._record import Provenance
-from commod._reporting.audit.coding import Coding
 from commod._reporting.audit.condition_counts import ConditionCounts
-from commod._reporting.audit.counts import DecisionCounts
+from commod._reporting.audit.counts import Coding, DecisionCounts
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.ledger import Ledger
 from commod._reporting.audit.people import AuditedPeople

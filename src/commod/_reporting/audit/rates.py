@@ -20,8 +20,7 @@ from commod._record import (
     StratumGroup,
     StratumTable,
 )
-from commod._reporting.audit.coding import Coding
-from commod._reporting.audit.counts import UNDEFINED, DecisionCounts, finite_or_none
+from commod._reporting.audit.counts import UNDEFINED, Coding, DecisionCounts, finite_or_none
 from commod._reporting.audit.stated import StatedCells
 from commod._statistics.intervals import share_estimate
 from commod._statistics.promises import fairness_interval

@@ -30,7 +30,6 @@ from commod._reporting.explain.decisions import (
     row_chunks,
     settings_of,
 )
-from commod._reporting.explain.expected import expected_of
 from commod._reporting.explain.person import Person, PersonDecision, explain_person
 from commod._reporting.explain.reasons import (
     RatioParts,
@@ -743,3 +742,30 @@ def _term_table(caption: str, terms: Sequence[CardLine]) -> Table:
     rows = [(t.text, points(t.points), t.unit or "if it applies") for t in terms]
     header = ("term", "points", "counted")
     return first_rows(caption, header, rows, most=MAX_SHOWN, all_in="card")
+
+
+# ---------------------------------------------------------------------------------------------
+# Read what the fit of an update expects of it on new people
+
+
+def expected_of(update: Any) -> ExpectedOnNewPeople | None:
+    """Return the figures that are expected on new people; None where the update has none.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> expected_of(SimpleNamespace(expected_fairness_=float("nan"))) is None
+    True
+    """
+    fairness = plain(getattr(update, "expected_fairness_", None))
+    if fairness is None:
+        return None
+    # Updates that an earlier version stored have no interval.
+    low, high = map(plain, getattr(update, "expected_interval_", (None, None)))
+    return ExpectedOnNewPeople(
+        fairness=fairness,
+        change_rate=float(update.expected_change_rate_),
+        accuracy=plain(update.expected_accuracy_),
+        low=low,
+        high=high,
+    )

@@ -22,13 +22,14 @@ from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.labels import check_length
 from commod._record import Condition, Segment, Segments
 from commod._record.explanation import Direction, Value
-from commod._reporting.explain.bins import BinnedColumns, bin_columns
 from commod._reporting.explain.conditions import (
     MIN_PRECISION,
+    BinnedColumns,
     CandidateCondition,
     RuleCondition,
     RuleMeasure,
     best_conditions,
+    bin_columns,
     in_range,
     log_n_choices,
     move_bound,
