@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Mask
 from commod._data.columns import Column
 from commod._data.tables import take_rows
 from commod._explore.edits import (
@@ -32,8 +33,6 @@ from commod._reporting.explain import Explanation, SegmentFinder, explain
 from commod._reporting.explain.reasons import distance_column
 from commod._reporting.explain.source import FrameColumns
 from commod.exceptions import InputError
-
-Mask = NDArray[np.bool_]
 
 N_TARGETS = 7  # of the trade-off
 ROWS = "rows of this page"

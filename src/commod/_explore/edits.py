@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
 from commod._data.codes import plain
 from commod._data.columns import column_without_values
 from commod._data.encoding import Encoding, TermTable
@@ -66,9 +67,6 @@ __all__ = [
     "points_with_cut",
     "read_edits",
 ]
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 class PeopleOfFit(NamedTuple):

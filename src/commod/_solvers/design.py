@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from commod._data.arrays import Floats
 from commod._data.encoding import TermTable
-
-Floats = NDArray[np.float64]
 
 BLOCK_SIZE = 1 << 14  # rows per block
 MAX_COMBINED_ENTRIES = 4096  # the table of combined columns has to stay in the cache

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from commod._data.arrays import Floats
 from commod._statistics.conservative import (
     CORRECTION,
     difference_safe_bound,
@@ -32,8 +33,6 @@ from commod._statistics.conservative import (
 )
 from commod._statistics.intervals import difference_null_variance, ratio_null_variance
 from commod.metrics._constraint import ConstraintLike, get_constraint
-
-FloatArray = NDArray[np.float64]
 
 N_DRAWS = 4000  # draws of noise in `rows_factor`; they give the factor to about 2 %
 MAX_CHOICES = 400  # of pairs in `rows_factor`; easier ones do not decide
@@ -133,8 +132,8 @@ def promise_along(
 
 
 def _promised(
-    constraints: ConstraintLike, sizes: FloatArray, positives: FloatArray, alpha: float
-) -> FloatArray:
+    constraints: ConstraintLike, sizes: Floats, positives: Floats, alpha: float
+) -> Floats:
     """Return the promised value of each table; arrays have shape (..., n_rate_rows, n_groups)."""
     if sizes.shape[-1] < 2:
         return np.full(sizes.shape[:-2], math.nan)
@@ -145,7 +144,7 @@ def _promised(
     return _largest_sum(_gaps(pairs), bounds, is_upper=True)
 
 
-def _largest_sum(gaps: FloatArray, bounds: FloatArray, *, is_upper: bool) -> FloatArray:
+def _largest_sum(gaps: Floats, bounds: Floats, *, is_upper: bool) -> Floats:
     """Return the largest bound of all choices of one pair per rate row, by square-and-add.
 
     `gaps` and their `bounds`, upper or lower ones, have shape (..., n_rate_rows, n_pairs).
@@ -161,16 +160,14 @@ def _largest_sum(gaps: FloatArray, bounds: FloatArray, *, is_upper: bool) -> Flo
     return largest
 
 
-def _gaps(pairs: tuple[FloatArray, FloatArray, FloatArray, FloatArray]) -> FloatArray:
+def _gaps(pairs: tuple[Floats, Floats, Floats, Floats]) -> Floats:
     """Return the observed difference of the rates of each pair; NaN where a cell is empty."""
     x1, n1, x2, n2 = pairs
     with np.errstate(divide="ignore", invalid="ignore"):
         return x1 / n1 - x2 / n2
 
 
-def _ordered_pairs(
-    sizes: FloatArray, positives: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def _ordered_pairs(sizes: Floats, positives: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Return x1, n1, x2, n2 (positives and sizes) of all ordered pairs of two groups.
 
     The last axis of each array runs over the pairs.
@@ -179,7 +176,7 @@ def _ordered_pairs(
     return positives[..., first], sizes[..., first], positives[..., second], sizes[..., second]
 
 
-def _as_table(sizes: ArrayLike, positives: ArrayLike) -> tuple[FloatArray, FloatArray]:
+def _as_table(sizes: ArrayLike, positives: ArrayLike) -> tuple[Floats, Floats]:
     return np.asarray(sizes, np.float64), np.asarray(positives, np.float64)
 
 
@@ -299,9 +296,7 @@ def rows_factor(
     return float(np.quantile(needed(*table, target, z), power, method="higher") ** 2)
 
 
-def _ratio_roots(
-    sizes: FloatArray, positives: FloatArray, target: float, z: float
-) -> FloatArray | float:
+def _ratio_roots(sizes: Floats, positives: Floats, target: float, z: float) -> Floats | float:
     """Return √factor of each draw of noise, the largest over all pairs; inf without slack."""
     x1, n1, x2, n2 = (part[0] for part in _ordered_pairs(sizes, positives))
     slack = x1 / n1 - target * x2 / n2
@@ -313,9 +308,7 @@ def _ratio_roots(
     return _largest_root(slack, z * deviation + target * noise_2 - noise_1, correction)
 
 
-def _gap_roots(
-    sizes: FloatArray, positives: FloatArray, target: float, z: float
-) -> FloatArray | float:
+def _gap_roots(sizes: Floats, positives: Floats, target: float, z: float) -> Floats | float:
     """Return √factor of each draw of noise, the largest over all choices of a pair per rate row."""
     pairs = _ordered_pairs(sizes, positives)
     if target - _gaps(pairs).max(axis=1).sum() <= ROUNDING:
@@ -331,7 +324,7 @@ def _gap_roots(
     return _largest_root(slack, z * deviation + noise, correction)
 
 
-def _largest_root(slack: FloatArray, spread: FloatArray, correction: FloatArray) -> FloatArray:
+def _largest_root(slack: Floats, spread: Floats, correction: Floats) -> Floats:
     """Return the largest √factor with slack = spread / √factor + correction / factor.
 
     `slack` and `correction` have shape (n_tests,), `spread` and the draws (N_DRAWS, n_tests).
@@ -341,7 +334,7 @@ def _largest_root(slack: FloatArray, spread: FloatArray, correction: FloatArray)
 
 
 def _hardest_choices(
-    x1: FloatArray, n1: FloatArray, x2: FloatArray, n2: FloatArray, target: float
+    x1: Floats, n1: Floats, x2: Floats, n2: Floats, target: float
 ) -> NDArray[np.intp]:
     """Return the choices of a pair per rate row that need most rows, (n_rate_rows, n_choices).
 
@@ -356,9 +349,7 @@ def _hardest_choices(
     return choices[:, np.argsort(-need, kind="stable")[:MAX_CHOICES]]
 
 
-def _gap_deviations(
-    x1: FloatArray, n1: FloatArray, x2: FloatArray, n2: FloatArray, slack: FloatArray
-) -> FloatArray:
+def _gap_deviations(x1: Floats, n1: Floats, x2: Floats, n2: Floats, slack: Floats) -> Floats:
     """Return the null deviation of each gap, (n_rate_rows, n_choices), where the test just passes.
 
     There, the excess of each gap is in proportion to its deviation, and their squares add up to
@@ -373,7 +364,7 @@ def _gap_deviations(
     return deviations
 
 
-def _noise_of_pairs(sizes: FloatArray, positives: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _noise_of_pairs(sizes: Floats, positives: Floats) -> tuple[Floats, Floats]:
     """Return draws of the errors of both rates of each pair, (N_DRAWS, n_rate_rows, n_pairs)."""
     rates = positives / sizes
     # The seed is fixed, so that a table always has the same answer.

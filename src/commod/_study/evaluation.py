@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import has_fit_parameter
 
+from commod._data.arrays import Mask
 from commod._data.base_model import BaseScores
 from commod._data.codes import plain
 from commod._data.disclosure import FEWEST_DESCRIBED, in_totals
@@ -37,7 +38,6 @@ from commod.updates._controlled_parameters import given_groups
 from commod.updates._interface import AllowedChanges, Decisions, RawRows
 from commod.updates.base import BaseUpdate, expected_moves
 
-Mask = NDArray[np.bool_]
 Counts = NDArray[np.int64]
 
 ROUNDING = 1e-9  # share of all rows by which sums of probabilities may be off

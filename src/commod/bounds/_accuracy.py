@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from commod._data.arrays import Floats
 from commod.bounds._counts import CountProblem, read_target, solve_fewest_changes
 from commod.bounds._levels import (
     MARGIN,
     CountInterval,
-    FloatArray,
     IntArray,
     RateRowCounts,
     best_interval,
@@ -247,7 +247,7 @@ class MostRightDecisions:
             after, up + down, wrong, left_up, left_down, room_up, room_down, extra
         )
 
-    def relaxed_cost(self, low: FloatArray, high: FloatArray) -> FloatArray:
+    def relaxed_cost(self, low: Floats, high: Floats) -> Floats:
         """Return the cost in real numbers; changes beyond the budget are penalised."""
         changes = self.changes(low, high)
         forced = changes.forced.sum(axis=1)
@@ -267,7 +267,7 @@ class MostRightDecisions:
         """Return the rounding error of a relaxed cost: far below one person."""
         return MARGIN
 
-    def tie_break(self, low: IntArray, high: IntArray) -> tuple[FloatArray]:
+    def tie_break(self, low: IntArray, high: IntArray) -> tuple[Floats]:
         """Return the number of changes."""
         return (self._n_changes(self.changes(low, high)).astype(np.float64),)
 
@@ -352,9 +352,9 @@ def _unproven_error() -> InputError:
 class ProgramLimits(NamedTuple):
     """Inequalities low ≤ coefficients @ (raised, lowered, auxiliary) ≤ high of the program."""
 
-    coefficients: FloatArray
-    low: FloatArray
-    high: FloatArray
+    coefficients: Floats
+    low: Floats
+    high: Floats
     auxiliary_is_whole: bool
 
 

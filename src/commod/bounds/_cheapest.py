@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
 from commod._data.labels import check_length, one_dimensional
 from commod._data.tables import check_same_rows
 from commod._data.weights import check_costs
@@ -33,7 +34,6 @@ from commod.bounds._counts import CountProblem, read_counts, read_target, solve_
 from commod.bounds._fewest import solve_one_rate_row
 from commod.bounds._levels import (
     CountInterval,
-    FloatArray,
     Floor,
     IntArray,
     RateRowCounts,
@@ -45,7 +45,6 @@ from commod.bounds._tables import Flips, check_budget, count_problem, read_table
 from commod.exceptions import InputError
 from commod.metrics._constraint import ConstraintLike, get_constraint, missing_labels
 
-BoolArray = NDArray[np.bool_]
 IndexArray = NDArray[np.intp]
 
 
@@ -63,10 +62,10 @@ class SortedChanges:
 
     rows: IndexArray
     starts: IndexArray
-    totals: tuple[FloatArray, ...]
+    totals: tuple[Floats, ...]
 
     @classmethod
-    def of(cls, cells: IndexArray, cost: FloatArray, may_move: BoolArray, n_cells: int) -> Any:
+    def of(cls, cells: IndexArray, cost: Floats, may_move: Mask, n_cells: int) -> Any:
         """Return the sorted rows; rows of equal cost stay in their order."""
         rows = np.flatnonzero(may_move & (cells >= 0))
         rows = rows[np.lexsort((cost[rows], cells[rows]))]
@@ -99,7 +98,7 @@ class PricedChanges:
     0.2
     """
 
-    cost: FloatArray
+    cost: Floats
     problem: CountProblem
     raising: SortedChanges
     lowering: SortedChanges
@@ -110,9 +109,9 @@ class PricedChanges:
         constraints: ConstraintLike,
         cells: IndexArray,
         shape: tuple[int, int],
-        decisions: BoolArray,
-        cost: FloatArray,
-        may_change: BoolArray,
+        decisions: Mask,
+        cost: Floats,
+        may_change: Mask,
         *,
         may_raise: bool = True,
         may_lower: bool = True,
@@ -128,7 +127,7 @@ class PricedChanges:
         """
         constraint, n_cells = get_constraint(constraints), shape[0] * shape[1]
 
-        def count(rows: BoolArray) -> IntArray:
+        def count(rows: Mask) -> IntArray:
             return np.bincount(cells[rows & (cells >= 0)], minlength=n_cells).reshape(shape)
 
         up, down = ~decisions & may_change & may_raise, decisions & may_change & may_lower
@@ -187,9 +186,9 @@ def cheapest_cost(
     constraints: ConstraintLike,
     cells: IndexArray,
     shape: tuple[int, int],
-    decisions: BoolArray,
-    cost: FloatArray,
-    may_change: BoolArray,
+    decisions: Mask,
+    cost: Floats,
+    may_change: Mask,
     target: Any,
     *,
     may_raise: bool = True,
@@ -232,8 +231,8 @@ class CheapestChanges:
     """
 
     row: RateRowCounts
-    raising: tuple[FloatArray, ...]
-    lowering: tuple[FloatArray, ...]
+    raising: tuple[Floats, ...]
+    lowering: tuple[Floats, ...]
     is_ratio: bool
     budget: float
 
@@ -262,7 +261,7 @@ class CheapestChanges:
         """Return the cost of arriving at these counts, (G,)."""
         return float(self.cost(positives[None, :], positives[None, :])[0])
 
-    def cost(self, low: IntArray, high: IntArray) -> FloatArray:
+    def cost(self, low: IntArray, high: IntArray) -> Floats:
         """Return the cost of the changes into each interval; infinite beyond the budget."""
         up, down = self._moves(low, high)
         total = np.zeros(len(low))
@@ -270,7 +269,7 @@ class CheapestChanges:
             total += raising[up[:, s]] + lowering[down[:, s]]
         return np.where((up + down).sum(axis=1) <= self.budget, total, np.inf)
 
-    def relaxed_cost(self, low: FloatArray, high: FloatArray) -> FloatArray:
+    def relaxed_cost(self, low: Floats, high: Floats) -> Floats:
         """Return the cost in real numbers; changes beyond the budget are penalised."""
         up, down = self._moves(low, high)
         total, largest = np.zeros(len(low)), 1.0
@@ -284,7 +283,7 @@ class CheapestChanges:
         """Return the rounding error of a sum of costs, none of them negative."""
         return 1e-9 * cost
 
-    def tie_break(self, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
+    def tie_break(self, low: IntArray, high: IntArray) -> tuple[Floats, Floats]:
         """Return the number of changes, and the unfairness of the counts."""
         positives = np.clip(self.row.positives, low, high)
         n_changes = np.abs(positives - self.row.positives).sum(axis=1)
@@ -301,7 +300,7 @@ class CheapestChanges:
         return np.maximum(after - before, 0), np.maximum(before - after, 0)
 
 
-def _interpolated(totals: FloatArray, counts: FloatArray) -> FloatArray:
+def _interpolated(totals: Floats, counts: Floats) -> Floats:
     """Return the cost of real numbers of changes, (N,), from the totals of whole numbers."""
     last = len(totals) - 1
     below = np.minimum(counts.astype(np.intp), last)
@@ -515,7 +514,7 @@ def minimal_cost(
     return MinimalCost(cost, len(changed), rate, table.flips(raised, lowered))
 
 
-def _read_mask(may_change: Any, n_rows: int) -> BoolArray:
+def _read_mask(may_change: Any, n_rows: int) -> Mask:
     """Return the rows that may change, shape (n_rows,)."""
     if may_change is None:
         return np.ones(n_rows, bool)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats
 from commod.bounds._counts import CountProblem, read_counts, read_target
-from commod.bounds._levels import FloatArray, IntArray, RateRowCounts, relaxed_gap_costs
+from commod.bounds._levels import IntArray, RateRowCounts, relaxed_gap_costs
 from commod.bounds._requirement import simple_constraint, simple_requirement
 from commod.bounds._tables import CountTable, read_problem
 from commod.exceptions import InputError
@@ -109,7 +110,7 @@ def minimal_expected_changes(
     return ExpectedChanges(n_changes, n_changes / table.n_rows, _shares_by_cell(table, shares))
 
 
-def _shares_by_cell(table: CountTable, shares: FloatArray) -> Shares:
+def _shares_by_cell(table: CountTable, shares: Floats) -> Shares:
     changes = table.labels, table.labels[::-1]  # labels before and after
     return {
         (group, before, after): share
@@ -121,7 +122,7 @@ def _shares_by_cell(table: CountTable, shares: FloatArray) -> Shares:
 
 def _cheapest_shares(
     counts: IntArray, people: IntArray, ceiling: float, most: NDArray[np.bool_]
-) -> FloatArray:
+) -> Floats:
     """Return the shares of negatives raised and of positives lowered, shape (2, G).
 
     `counts` (n_rate_rows, 2, G) are the people that each rate counts, `people` (2, G) all people,

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from commod._data.arrays import Floats
 from commod.bounds._levels import (
     MARGIN,
     CountInterval,
-    FloatArray,
     Floor,
     IntArray,
     RateRowCounts,
@@ -59,7 +59,7 @@ class FewestChanges:
         """Return the rounding error of a relaxed cost: far below one person."""
         return MARGIN
 
-    def tie_break(self, low: IntArray, high: IntArray) -> tuple[FloatArray]:
+    def tie_break(self, low: IntArray, high: IntArray) -> tuple[Floats]:
         """Return the gap, or minus the ratio, of the counts nearest to the present positives."""
         positives = np.clip(self.row.positives, low, high)
         return (self.row.unfairness(positives, is_ratio=self.is_ratio),)
@@ -146,15 +146,15 @@ class _AllowanceSearch:
     lowest_cost: float
     best: tuple[IntArray, IntArray] | None = None
 
-    def allowances(self, first: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def allowances(self, first: Floats) -> tuple[Floats, Floats]:
         """Return the allowances of both rows from those of the first row."""
         return first, float(self.ceiling) - first
 
-    def relaxed_of_rows(self, first: FloatArray) -> list[FloatArray]:
+    def relaxed_of_rows(self, first: Floats) -> list[Floats]:
         """Return the least real cost of each row where the first has each allowance, (N,)."""
         return list(map(relaxed_gap_costs, self.rows, self.allowances(first)))
 
-    def relaxed(self, first: FloatArray) -> FloatArray:
+    def relaxed(self, first: Floats) -> Floats:
         """Return the least real cost of both rows together, (N,)."""
         of_first, of_second = self.relaxed_of_rows(first)
         return of_first + of_second

@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from commod._data.arrays import Floats
 from commod.bounds._fewest import solve_one_rate_row, solve_two_rate_rows
 from commod.bounds._integer import TIGHTER, Answer, TimeLeft, Window, solve_program
 from commod.bounds._levels import RateRowCounts, gap_floor, ratio_floor
 from commod.bounds._merged import (
     Bounded,
-    FloatArray,
     IntArray,
     MergedProblem,
     least_positive,
@@ -447,7 +447,7 @@ class SeparableProblem:
             return None
         return np.array([first[best], second[best]][: len(cells)]).astype(np.int64)
 
-    def _inequalities(self, group: int, window: Window) -> list[tuple[FloatArray, float]]:
+    def _inequalities(self, group: int, window: Window) -> list[tuple[Floats, float]]:
         """Return (weights, limit) of weights @ moves ≥ limit: the window, and what is defined."""
         one = self.problem.bounded[0]
         (table,) = one.tables

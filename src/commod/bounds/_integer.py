@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from commod._data.arrays import Floats
 from commod.bounds._levels import largest_denominator
-from commod.bounds._merged import Bounded, FloatArray, IntArray, MergedProblem, least_positive
+from commod.bounds._merged import Bounded, IntArray, MergedProblem, least_positive
 from commod.bounds._quiet import without_debug_lines
 from commod.metrics._comparison import Measures
 
@@ -60,7 +61,7 @@ class _Rows:
     """Rows low ≤ weights @ moves + levels @ level ≤ high."""
 
     n_movable: IntArray
-    moves: list[FloatArray] = field(default_factory=list)
+    moves: list[Floats] = field(default_factory=list)
     levels: list[dict[int, float]] = field(default_factory=list)
     low: list[float] = field(default_factory=list)
     high: list[float] = field(default_factory=list)
@@ -76,7 +77,7 @@ class _Rows:
 
     def add(
         self,
-        moves: FloatArray,
+        moves: Floats,
         low: float,
         high: float,
         levels: dict[int, float] | None = None,

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats
 from commod.datasets._files import as_bunch
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
-
-Floats = NDArray[np.float64]
 
 
 def make_biased(

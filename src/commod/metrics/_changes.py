@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
 from commod._data.columns import Column, read_columns
 from commod._data.groups import Groups, read_groups
 from commod._data.labels import binary_outcomes, check_length, read_label_pair, read_scores
@@ -23,13 +24,11 @@ from commod.exceptions import InputError
 # ---------------------------------------------------------------------------------------------
 # Measure how far edited scores are from the base scores
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 PAIR = ("y_before", "y_after")  # names of the two columns of decisions
 
 
-def _changed_rows(y_before: Any, y_after: Any) -> BoolArray:
+def _changed_rows(y_before: Any, y_after: Any) -> Mask:
     before, after = read_label_pair(y_before, y_after, PAIR)
     is_text = [labels.dtype.kind in "US" for labels in (before, after)]
     if is_text[0] != is_text[1] and "O" not in (before.dtype.kind, after.dtype.kind):
@@ -128,7 +127,7 @@ def count_changes(
 
 
 def _counts_by_group(
-    gains: BoolArray, losses: BoolArray, groups: Groups
+    gains: Mask, losses: Mask, groups: Groups
 ) -> dict[Hashable, tuple[int, int, int]]:
     counts = [
         np.bincount(groups.codes[rows], minlength=len(groups.labels)).tolist()
@@ -210,7 +209,7 @@ def _one_hot(column: Column) -> Any:
     return csc_matrix((np.ones(len(codes)), (np.arange(len(codes)), codes)))
 
 
-def _ranks_and_missing(values: FloatArray) -> Any:
+def _ranks_and_missing(values: Floats) -> Any:
     from scipy.sparse import csc_matrix
 
     # Trees work in float32. Ranks keep the order of values that are equal or infinite in float32.
@@ -249,7 +248,7 @@ def _signed_support(concept_weights: Any, eps: float) -> NDArray[np.int_]:
     return (np.sign(weights) * (np.abs(_unit_rows(weights)) > eps)).astype(int)
 
 
-def _unit_rows(weights: FloatArray) -> FloatArray:
+def _unit_rows(weights: Floats) -> Floats:
     # Dividing by the largest entry first avoids overflow and underflow of the squares.
     largest = np.abs(weights).max(axis=1, keepdims=True)
     scaled = weights / np.where(largest > 0, largest, 1)
@@ -375,21 +374,21 @@ def score_agreement(
     )
 
 
-def _ranks(values: FloatArray, weight: FloatArray) -> FloatArray:
+def _ranks(values: Floats, weight: Floats) -> Floats:
     """Return the mean rank of each value, up to a constant; a row of weight w counts as w rows."""
     _, codes = np.unique(values, return_inverse=True)
     total = np.bincount(codes, weight)
     return np.asarray((np.cumsum(total) - total / 2)[codes])
 
 
-def _correlation(a: FloatArray, b: FloatArray, weight: FloatArray) -> float:
+def _correlation(a: Floats, b: Floats, weight: Floats) -> float:
     if a.min() == a.max() or b.min() == b.max():
         return math.nan
     a, b = _centred(a, weight), _centred(b, weight)
     return float(np.clip((a @ b) / math.sqrt((a @ a) * (b @ b)), -1, 1))
 
 
-def _centred(values: FloatArray, weight: FloatArray) -> FloatArray:
+def _centred(values: Floats, weight: Floats) -> Floats:
     """Return the centred values times the root of their weight, the largest scaled to 1."""
     centred = np.sqrt(weight) * (values - np.average(values, weights=weight))
     return np.asarray(centred / np.abs(centred).max())

@@ -17,14 +17,13 @@ from itertools import combinations, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
 from commod._record import Estimate
 from commod.metrics._pairs import UNDEFINED, pair_share_interval
 
 # ---------------------------------------------------------------------------------------------
 # Find by resampling how far the areas between ROC curves may be from the true ones
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.intp]
 
 
@@ -36,13 +35,13 @@ class ScoreCells:
     `positive_squares` and `negative_squares` are the sums of squared weights.
     """
 
-    positive: FloatArray
-    negative: FloatArray
-    positive_squares: FloatArray
-    negative_squares: FloatArray
+    positive: Floats
+    negative: Floats
+    positive_squares: Floats
+    negative_squares: Floats
 
     @classmethod
-    def of_counts(cls, positive: FloatArray, negative: FloatArray) -> ScoreCells:
+    def of_counts(cls, positive: Floats, negative: Floats) -> ScoreCells:
         """Return cells of people that all have weight 1."""
         return cls(positive, negative, positive, negative)
 
@@ -140,32 +139,32 @@ class ScoreCells:
         return RocCurve.through(_cumulated(self.negative), _cumulated(self.positive))
 
 
-def _effective(weight: FloatArray, squares: FloatArray) -> float:
+def _effective(weight: Floats, squares: Floats) -> float:
     total = float(squares.sum())
     return float(weight.sum()) ** 2 / total if total > 0 else 0.0
 
 
-def _shares(weight: FloatArray) -> FloatArray:
+def _shares(weight: Floats) -> Floats:
     return np.asarray(weight / weight.sum())
 
 
-def _variance(distance: FloatArray, weight: FloatArray, squares: FloatArray, n: float) -> float:
+def _variance(distance: Floats, weight: Floats, squares: Floats, n: float) -> float:
     """Return the variance of a weighted mean; `distance` is that of each value from the mean."""
     return float(distance**2 @ squares) / float(weight.sum()) ** 2 * n / (n - 1)
 
 
-def _cumulated(weight: FloatArray) -> FloatArray:
+def _cumulated(weight: Floats) -> Floats:
     """Return the share above each threshold, from 0 to 1; shape (n_scores + 1,)."""
     sums = np.concatenate([[0.0], np.cumsum(weight)])
     return np.asarray(sums / sums[-1])
 
 
 def score_cells(
-    scores: FloatArray,
-    is_positive: BoolArray,
+    scores: Floats,
+    is_positive: Mask,
     codes: IntArray,
     n_groups: int,
-    weight: FloatArray | None = None,
+    weight: Floats | None = None,
 ) -> list[ScoreCells]:
     """Return the people of each group by score, from arrays of shape (n,).
 
@@ -195,19 +194,19 @@ class RocCurve:
     different. At x[i] the true positive rate jumps from `low[i]` to `high[i]`.
     """
 
-    x: FloatArray
-    low: FloatArray
-    high: FloatArray
+    x: Floats
+    low: Floats
+    high: Floats
 
     @classmethod
-    def through(cls, x: FloatArray, y: FloatArray) -> RocCurve:
+    def through(cls, x: Floats, y: Floats) -> RocCurve:
         """Return the curve through points that never fall; equal `x` make a jump."""
         is_first = np.concatenate([[True], np.diff(x) > 0])
         first = np.flatnonzero(is_first)
         last = np.concatenate([first[1:], [len(x)]]) - 1
         return cls(x[first], y[first], y[last])
 
-    def ends(self, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def ends(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return the values at the start and at the end of each interval between `edges` (m,).
 
         The edges include every x of the curve, so the curve is straight within an interval.
@@ -220,7 +219,7 @@ class RocCurve:
             start + slope * ((edges[1:] - x) / width),
         )
 
-    def at(self, x: FloatArray) -> FloatArray:
+    def at(self, x: Floats) -> Floats:
         """Return the true positive rates at false positive rates (m,), the higher one at a jump."""
         line = np.minimum(np.searchsorted(self.x, x, side="right") - 1, len(self.x) - 2)
         share = (x - self.x[line]) / (self.x[line + 1] - self.x[line])
@@ -279,9 +278,9 @@ class ResampledCurves:
     """
 
     curves: tuple[RocCurve, ...]
-    values: FloatArray
-    errors: FloatArray
-    variances: FloatArray
+    values: Floats
+    errors: Floats
+    variances: Floats
 
     @classmethod
     def of(
@@ -340,7 +339,7 @@ class ResampledCurves:
         """Return the area between the curves of every pair of groups."""
         return {(a, b): area_between(self.curves[a], self.curves[b]) for a, b in self.all_pairs()}
 
-    def _errors(self, first: int, second: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _errors(self, first: int, second: int) -> tuple[Floats, Floats, Floats]:
         """Return how far the measured area may be too large, how far too small, and ∫|W|.
 
         All have shape (n_resamples,).
@@ -358,8 +357,8 @@ class ResampledCurves:
 
 
 def _resampled_errors(
-    cells: ScoreCells, grid: FloatArray, n_resamples: int, random: np.random.RandomState
-) -> tuple[FloatArray, FloatArray]:
+    cells: ScoreCells, grid: Floats, n_resamples: int, random: np.random.RandomState
+) -> tuple[Floats, Floats]:
     """Return the curve that resamples are drawn from, and their differences from it.
 
     With weights, a resample has the effective number of people.
@@ -380,5 +379,5 @@ def _resampled_errors(
     return centre, errors - centre
 
 
-def _from_zero(cumulated: FloatArray) -> FloatArray:
+def _from_zero(cumulated: Floats) -> Floats:
     return np.concatenate([np.zeros((len(cumulated), 1)), cumulated], axis=1)

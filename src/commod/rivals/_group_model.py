@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
+from commod._data.arrays import Codes, Floats
 from commod._data.binning import bin_edges
 from commod._data.columns import Column
 from commod._data.disclosure import MIN_CATEGORY_SIZE
@@ -27,8 +28,6 @@ from commod.rivals._rows import DecisionRows, RivalFitRows
 # ---------------------------------------------------------------------------------------------
 # Multinomial logistic regression on a `Design`, with a ridge penalty for each column
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 # Ridge penalties, the inverse of a coefficient's expected variance: per standard deviation of a
 # number, per category, per bin. They keep rare categories and bins near the straight line. Chosen

@@ -9,14 +9,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.parameters import check_number
 from commod.exceptions import InputError
 from commod.rivals._group_model import GroupModel, fit_group_model
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.base import AwareRival
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

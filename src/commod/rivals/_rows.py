@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats
 from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.groups import read_groups, sensitive_names
@@ -234,7 +235,6 @@ def check_decisions(positive: Any, n_rows: int, name: str) -> Decisions:
     return np.clip(array.astype(np.float64), 0.0, 1.0)
 
 
-Floats = NDArray[np.float64]
 HALF = 0.5
 
 

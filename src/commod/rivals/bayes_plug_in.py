@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.parameters import check_number
 from commod._solvers.cells import Cells
@@ -27,8 +27,6 @@ from commod.rivals._solvers.plug_in import (
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import Decisions
 from commod.updates.base import LARGEST_WEIGHT
-
-Mask = NDArray[np.bool_]
 
 
 class PlugInRival(GroupProbabilityRival):
@@ -85,8 +83,6 @@ class PlugInRival(GroupProbabilityRival):
             else gain
         )
 
-
-Floats = NDArray[np.float64]
 
 N_KNOTS = 16  # linear programmes from the base model to parity; the path is straight between
 ROUNDING = 1e-9  # a target counts as reached if it is missed by no more

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats
 from commod._data.parameters import check_choice
 from commod.exceptions import InputError, TargetWarning
 from commod.metrics._constraint import FALSE_POSITIVES, ODDS, TRUE_POSITIVES
@@ -19,7 +20,6 @@ from commod.updates._interface import Decisions
 # ---------------------------------------------------------------------------------------------
 # Generalised error costs of groups, and how often a score must be withheld to equalise them
 
-Floats = NDArray[np.float64]
 COST_NAMES = {"fnr": "false negative", "fpr": "false positive", "weighted": "weighted error"}
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.parameters import check_choice, check_number
 from commod.rivals._group_probabilities import GroupProbabilityRival
@@ -26,9 +26,6 @@ from commod.rivals._solvers.projection import (
 from commod.scorecard import on_their_side
 from commod.updates._interface import Decisions
 from commod.updates.base import LARGEST_WEIGHT
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 TIE = 1e-9  # new scores are more precise than this: a score so close to 0.5 is a tie
 LEAST_GAP = 1e-12  # mean scores that differ by less are equal up to rounding

@@ -14,6 +14,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.utils import check_random_state
 
+from commod._data.arrays import Floats
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, TermTable, learn_encoding
 from commod._data.parameters import check_choice, check_number
@@ -28,7 +29,6 @@ from commod.updates.base import LARGEST_WEIGHT
 # ---------------------------------------------------------------------------------------------
 # Smooth a score by Gaussian-process regression, for many noise levels at once (FCGP)
 
-Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 VARIANTS = ("labels", "scores")

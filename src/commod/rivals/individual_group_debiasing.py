@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats
 from commod._data.base_model import BaseScores, ScoreColumn
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.parameters import check_number
@@ -18,7 +19,6 @@ from commod.rivals._rows import HALF, DecisionRows, RivalFitRows, at_half
 from commod.rivals.base import AwareRival
 from commod.updates._interface import Decisions
 
-Floats = NDArray[np.float64]
 OTHERS = "a method that asks nothing of the base model, such as MinimalFlip or ControlledDebiaser"
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from sklearn.tree import DecisionTreeClassifier
 
+from commod._data.arrays import Floats, Mask
 from commod._data.parameters import check_choice
 from commod.bounds._quiet import without_debug_lines
 from commod.exceptions import InputError
@@ -22,7 +23,6 @@ from commod.rivals.base import Rival
 # ---------------------------------------------------------------------------------------------
 # Choose items whose gains reach a sum at the smallest cost: a knapsack problem
 
-Floats = NDArray[np.float64]
 Leaves = NDArray[np.intp]
 
 SOLVERS = ("greedy", "exact")
@@ -247,8 +247,6 @@ def leaf_effects(
     gain = np.where(positive, difference, -difference)
     return LeafEffects(leaf, gain, cost, n_rows, float(rates[favoured] - rates[1 - favoured]))
 
-
-Mask = NDArray[np.bool_]
 
 MAX_ENUMERATED = 25  # items; above, the halves have too many subsets
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from commod._data.arrays import Floats
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, TermTable, learn_encoding
 from commod._data.parameters import check_choice, check_number
@@ -26,7 +27,6 @@ from commod.updates.base import LARGEST_WEIGHT
 # ---------------------------------------------------------------------------------------------
 # Naive Bayes with class counts that are moved between groups until their rates are equal
 
-Floats = NDArray[np.float64]
 VARIANTS = ("2NB", "MNB")
 KEPT = ("closest", "last")
 

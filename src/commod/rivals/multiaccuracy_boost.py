@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, logit
 
+from commod._data.arrays import Floats, Mask
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, learn_encoding
 from commod._data.parameters import check_choice, check_number
@@ -26,7 +27,6 @@ from commod.updates.base import LARGEST_WEIGHT
 # ---------------------------------------------------------------------------------------------
 # Boosting until no ridge regression finds the errors of a score on held-out rows
 
-Floats = NDArray[np.float64]
 KEPT_ROUNDS = ("best", "last")
 
 
@@ -281,8 +281,6 @@ def _split(
     is_held_out[np.random.default_rng(seed).permutation(n_rows)[:n_held_out]] = True
     return ~is_held_out, is_held_out
 
-
-Mask = NDArray[np.bool_]
 
 N_SETS = 3  # rows with a negative base decision, with a positive one, and all rows
 EVERYONE = 2

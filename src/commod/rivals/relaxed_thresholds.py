@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 from scipy.optimize import isotonic_regression, linprog
 
+from commod._data.arrays import Floats
 from commod._data.parameters import check_number
 from commod.metrics._constraint import Constraint
 from commod.rivals._curves import weight_above
@@ -20,8 +21,6 @@ from commod.rivals._rows import DecisionRows, RivalFitRows, middle
 from commod.rivals.base import AwareRival
 from commod.updates._interface import Decisions
 from commod.updates.base import LARGEST_WEIGHT
-
-Floats = NDArray[np.float64]
 
 
 class RelaxedThresholdOptimizer(AwareRival):

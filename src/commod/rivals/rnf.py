@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from commod._data.arrays import Floats
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.parameters import check_choice, check_number, check_number_parameter
 from commod._io.optional import require_jax
@@ -33,8 +34,6 @@ from commod.updates._network import Layer, Network
 from commod.updates._progress import progress_bar
 from commod.updates._trained import check_layers, draw_seeds
 from commod.updates.base import LARGEST_WEIGHT
-
-Floats = NDArray[np.float64]
 
 GROUPS = ("true", "proxy")
 

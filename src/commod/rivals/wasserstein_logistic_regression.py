@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.utils import compute_sample_weight
 
+from commod._data.arrays import Floats
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, TermTable, learn_encoding
 from commod._data.parameters import check_choice, check_number
@@ -29,7 +30,6 @@ from commod.updates._trained import safe_moments
 # ---------------------------------------------------------------------------------------------
 # Logistic regression with a Wasserstein penalty: scores distributed alike in all groups
 
-Floats = NDArray[np.float64]
 
 OWN_RIDGE = 1.0  # of a regression on standardised terms: scikit-learn's C = 1
 MAX_DENSE_TERMS = 200  # more terms are mostly categories, which a sparse matrix holds

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats
 from commod._data.parameters import check_choice, check_number
 from commod.metrics._constraint import PARITY
 from commod.rivals._rows import DecisionRows, RivalFitRows
@@ -20,8 +21,6 @@ from commod.rivals._solvers.wasserstein import (
 from commod.rivals.base import AwareRival
 from commod.scorecard import on_their_side
 from commod.updates._interface import Decisions
-
-Floats = NDArray[np.float64]
 
 
 class WassersteinPostProcessing(AwareRival):

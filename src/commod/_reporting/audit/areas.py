@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 
+from commod._data.arrays import Floats, Mask
 from commod._record import Estimate
 from commod._reporting.audit.counts import UNDEFINED, DecisionCounts
 from commod._statistics.intervals import share_interval
 
-BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -30,12 +29,12 @@ class RankedScores:
     n_values: int
 
     @classmethod
-    def of(cls, scores: FloatArray) -> RankedScores:
+    def of(cls, scores: Floats) -> RankedScores:
         """Return the ranks of scores (n,)."""
         values, codes = np.unique(scores, return_inverse=True)
         return cls(codes, len(values))
 
-    def placements(self, positive: BoolArray) -> FloatArray:
+    def placements(self, positive: Mask) -> Floats:
         """Return the share of negatives below each positive, and of positives above each negative.
 
         `positive` and the result have shape (n,). Ties count half.
@@ -43,7 +42,7 @@ class RankedScores:
         below, above = _placements(*self._counts(positive))
         return np.where(positive, below[self.codes], above[self.codes])
 
-    def area(self, positive: BoolArray, level: float) -> Estimate:
+    def area(self, positive: Mask, level: float) -> Estimate:
         """Return the area under the curve for positives and negatives, `positive` (n,).
 
         Examples
@@ -54,7 +53,7 @@ class RankedScores:
         """
         return area_of_counts(*self._counts(positive), level)
 
-    def _counts(self, positive: BoolArray) -> tuple[IntArray, IntArray]:
+    def _counts(self, positive: Mask) -> tuple[IntArray, IntArray]:
         positives = np.bincount(self.codes[positive], minlength=self.n_values)
         return positives, self._people - positives
 
@@ -85,14 +84,14 @@ def area_of_counts(positives: IntArray, negatives: IntArray, level: float) -> Es
     return Estimate(area, low, high)
 
 
-def _placements(positives: IntArray, negatives: IntArray) -> tuple[FloatArray, FloatArray]:
+def _placements(positives: IntArray, negatives: IntArray) -> tuple[Floats, Floats]:
     """Return for each value the share of negatives below it, and of positives above, ties half."""
     below = (np.cumsum(negatives) - negatives / 2) / negatives.sum()
     above = 1 - (np.cumsum(positives) - positives / 2) / positives.sum()
     return below, above
 
 
-def _variance(values: FloatArray, counts: IntArray) -> float:
+def _variance(values: Floats, counts: IntArray) -> float:
     """Return the variance of the mean of values that occur `counts` times."""
     n = int(counts.sum())
     mean = values @ counts / n
@@ -112,7 +111,7 @@ def _area_interval(
     return float(expit(centre - half_width)), float(expit(centre + half_width))
 
 
-def area_loss(before: FloatArray, after: FloatArray, positive: BoolArray, level: float) -> Estimate:
+def area_loss(before: Floats, after: Floats, positive: Mask, level: float) -> Estimate:
     """Return the area before minus the area after, with DeLong's interval of paired areas.
 
     Examples
@@ -127,9 +126,7 @@ def area_loss(before: FloatArray, after: FloatArray, positive: BoolArray, level:
     return _paired_difference(first, second, positive, level)
 
 
-def _paired_difference(
-    first: FloatArray, second: FloatArray, positive: BoolArray, level: float
-) -> Estimate:
+def _paired_difference(first: Floats, second: Floats, positive: Mask, level: float) -> Estimate:
     """Return the first area minus the second, from the placements (n,) of the same people."""
     loss, variance = 0.0, 0.0
     for rows in (positive, ~positive):
@@ -148,7 +145,7 @@ def _paired_difference(
 
 
 def group_areas(
-    values: FloatArray, codes: NDArray[np.intp], is_compared: BoolArray, level: float
+    values: Floats, codes: NDArray[np.intp], is_compared: Mask, level: float
 ) -> list[Estimate]:
     """Return how well values (n,) predict membership of each compared group."""
     ranked = RankedScores.of(values)
@@ -156,10 +153,10 @@ def group_areas(
 
 
 def group_area_differences(
-    values: FloatArray,
-    others: FloatArray,
+    values: Floats,
+    others: Floats,
     codes: NDArray[np.intp],
-    is_compared: BoolArray,
+    is_compared: Mask,
     level: float,
 ) -> list[Estimate]:
     """Return how much better values (n,) predict each compared group than others (n,) do.
@@ -187,12 +184,12 @@ def group_area_differences(
     return differences
 
 
-def _turned(placements: FloatArray, positive: BoolArray) -> FloatArray:
+def _turned(placements: Floats, positive: Mask) -> Floats:
     """Return the placements of the scores, or of their negatives, whichever area is larger."""
     return placements if placements[positive].mean() >= 0.5 else 1 - placements
 
 
-def change_areas(counts: DecisionCounts, is_compared: BoolArray, level: float) -> list[Estimate]:
+def change_areas(counts: DecisionCounts, is_compared: Mask, level: float) -> list[Estimate]:
     """Return how well the change itself predicts membership of each compared group."""
     changed = sum(counts.raised_and_lowered())
     members = np.stack([counts.sizes - changed, changed], axis=1)  # group; unchanged, changed

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Codes, Mask
 from commod._data.disclosure import in_totals
 from commod._data.groups import Groups
 from commod._data.strata import read_condition, read_control_features
@@ -17,9 +18,7 @@ from commod._reporting.audit.people import AuditedPeople
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 
-BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
-Codes = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +30,9 @@ class ConditionCounts:
     """
 
     group: Codes
-    label: BoolArray | None
-    before: BoolArray
-    after: BoolArray
+    label: Mask | None
+    before: Mask
+    after: Mask
     n: IntArray
     columns: Mapping[str, Groups]
 

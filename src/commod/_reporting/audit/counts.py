@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Mask
 from commod._data.labels import distinct_labels, is_label_in
 from commod._record import Estimate, Request
 from commod.exceptions import InputError
@@ -117,7 +118,6 @@ def _positive_label(present: list[Any], pos_label: Any, favorable_label: Any) ->
 
 
 IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 UNDEFINED = Estimate(None, None, None)
 
@@ -152,7 +152,7 @@ class DecisionCounts:
         """Return the counts with further people, whose group is not known, as one more group."""
         return self if others is None else DecisionCounts(np.vstack([self.cells, others.cells]))
 
-    def of_groups(self, kept: Sequence[int] | BoolArray) -> DecisionCounts:
+    def of_groups(self, kept: Sequence[int] | Mask) -> DecisionCounts:
         """Return the counts of some groups only."""
         return DecisionCounts(self.cells[np.asarray(kept)])
 

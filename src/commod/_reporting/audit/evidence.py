@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod import _record
+from commod._data.arrays import Floats
 from commod._record import Group, UnknownGroups
 from commod._reporting.audit.areas import change_areas
 from commod._reporting.audit.condition_counts import ConditionCounts
@@ -279,7 +280,6 @@ def unknown_groups_of(
 # Compare every group with a reference group: adverse impact and standardised mean difference
 
 ROUNDING = 1e-7  # a smaller standard deviation of scores is that of equal scores
-FloatArray = NDArray[np.float64]
 
 
 def with_reference(
@@ -324,11 +324,11 @@ def _ratio(share: float | None, reference: float | None) -> float | None:
 
 
 def _score_gaps(
-    means: FloatArray | None,
-    squares: FloatArray | None,
+    means: Floats | None,
+    squares: Floats | None,
     sizes: NDArray[np.int64],
     reference: int,
-) -> FloatArray | None:
+) -> Floats | None:
     """Return the standardised mean difference of each group; None where scores are not known."""
     if means is None or squares is None:
         return None

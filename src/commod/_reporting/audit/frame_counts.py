@@ -19,6 +19,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
 from commod._data.collation import TEXT_TYPES, has_collations, with_binary_text
 from commod._data.disclosure import hidden_groups, in_totals
 from commod._data.frames import (
@@ -40,8 +41,6 @@ from commod._reporting.audit.scores import ScoreFigures
 from commod._text import n_of, verb
 from commod.exceptions import InputError, InputTypeError
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 
 CONSTANT = 1e-12  # product of two variances below which one score is constant
@@ -293,7 +292,7 @@ def _centred(role: str, summary: DecisionSummary) -> nw.Expr:
     return (nw.col(role) - summary.mean_scores[role]) / (high - low or 1.0)
 
 
-def _check_groups(columns: Iterable[NDArray[Any]], n: FloatArray) -> None:
+def _check_groups(columns: Iterable[NDArray[Any]], n: Floats) -> None:
     is_missing = np.any([[value is None for value in column] for column in columns], axis=0)
     n_missing = int(n[is_missing].sum())
     if n_missing:
@@ -331,7 +330,7 @@ def _agreement(table: GroupTable, summary: DecisionSummary) -> Agreement | None:
     )
 
 
-def _n_contradictions(table: GroupTable, after: BoolArray) -> int | None:
+def _n_contradictions(table: GroupTable, after: Mask) -> int | None:
     """Return how many decisions differ from score > threshold; `after`: decided the score's label.
 
     None where scores or threshold are not given.

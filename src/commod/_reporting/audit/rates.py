@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
 from commod._data.disclosure import FEWEST_DESCRIBED, MIN_CATEGORY_SIZE
 from commod._record import (
     ChangeSummary,
@@ -307,12 +308,10 @@ def _general_limit(cells: StatedCells) -> Fewest:
 # ---------------------------------------------------------------------------------------------
 # List the strata of a conditional constraint, without figures that tell about few people
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
-def listed_strata(sizes: IntArray, candidates: BoolArray) -> BoolArray:
+def listed_strata(sizes: IntArray, candidates: Mask) -> Mask:
     """Return which strata can be listed, (n_strata,), so that no small cell can be computed.
 
     `sizes` (n_strata, n_cells) are people by stratum, and by group or by group and true label. The
@@ -330,7 +329,7 @@ def listed_strata(sizes: IntArray, candidates: BoolArray) -> BoolArray:
     [False, False, True]
     """
 
-    def is_few(people: IntArray) -> BoolArray:
+    def is_few(people: IntArray) -> Mask:
         return np.asarray((people > 0) & (people < FEWEST_DESCRIBED))
 
     listed = candidates & ~is_few(sizes).any(axis=1) & (sizes.sum(axis=1) >= MIN_CATEGORY_SIZE)
@@ -387,7 +386,7 @@ def _people_compared(cells: StatedCells, i: int) -> IntArray:
     return np.where(strata.is_compared, n.reshape(strata.is_compared.shape), 0).astype(np.int64)
 
 
-def _is_listed(cells: StatedCells, column: str) -> BoolArray:
+def _is_listed(cells: StatedCells, column: str) -> Mask:
     """Return which values of a column can be listed, the same for all constraints within it."""
     lines, values = cells.lines, cells.lines.columns[column]
     candidates = np.zeros(len(values.labels), dtype=bool)
@@ -419,7 +418,7 @@ class _StratumFigures:
 
     constraint: Constraint
     compared: Mapping[int | None, Sequence[GroupComparison]]
-    positives: tuple[FloatArray, FloatArray]
+    positives: tuple[Floats, Floats]
 
     @classmethod
     def of(cls, cells: StatedCells, i: int) -> _StratumFigures:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binomtest
 
+from commod._data.arrays import Floats, Mask
 from commod._record import Agreement, Calibration, CalibrationBin, Estimate, Quality
 from commod._reporting.audit.areas import RankedScores, area_loss
 from commod._reporting.audit.counts import DecisionCounts, finite_or_none
@@ -15,9 +15,6 @@ from commod._reporting.audit.people import AuditedPeople
 from commod._statistics.calibrating import brier_score, score_bins
 from commod._statistics.intervals import share_estimate
 from commod.metrics import score_agreement
-
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -29,10 +26,10 @@ class ScoreFigures:
     before minus the area after. `n_contradictions` new decisions differ from score > threshold.
     """
 
-    mean_before: FloatArray | None = None
-    mean_after: FloatArray | None = None
-    square_before: FloatArray | None = None
-    square_after: FloatArray | None = None
+    mean_before: Floats | None = None
+    mean_after: Floats | None = None
+    square_before: Floats | None = None
+    square_after: Floats | None = None
     auc_before: Estimate | None = None
     auc_after: Estimate | None = None
     auc_loss: Estimate | None = None
@@ -64,13 +61,13 @@ def measure_scores(people: AuditedPeople, threshold: float | None, level: float)
     )
 
 
-def _area(scores: FloatArray | None, label: BoolArray | None, level: float) -> Estimate | None:
+def _area(scores: Floats | None, label: Mask | None, level: float) -> Estimate | None:
     if scores is None or label is None:
         return None
     return RankedScores.of(scores).area(label, level)
 
 
-def _agreement(before: FloatArray, after: FloatArray) -> Agreement:
+def _agreement(before: Floats, after: Floats) -> Agreement:
     agreement = score_agreement(before, after)
     return Agreement(
         mean_absolute_difference=agreement.mean_absolute_difference,
@@ -104,9 +101,9 @@ def quality_of(counts: DecisionCounts, scores: ScoreFigures, level: float) -> Qu
 
 def _calibration(
     people: AuditedPeople,
-    scores_before: FloatArray,
-    scores_after: FloatArray,
-    label: BoolArray,
+    scores_before: Floats,
+    scores_after: Floats,
+    label: Mask,
     level: float,
 ) -> Calibration:
     before = calibration_bins(scores_before, label, level)
@@ -133,7 +130,7 @@ def _calibration(
     )
 
 
-def _one_bin(scores: FloatArray, label: BoolArray, level: float) -> CalibrationBin | None:
+def _one_bin(scores: Floats, label: Mask, level: float) -> CalibrationBin | None:
     """Return some people as one bin; None where there are none."""
     n = len(scores)
     if not n:
@@ -141,9 +138,7 @@ def _one_bin(scores: FloatArray, label: BoolArray, level: float) -> CalibrationB
     return CalibrationBin(n, float(scores.mean()), share_estimate(int(label.sum()), n, level))
 
 
-def calibration_bins(
-    scores: FloatArray, label: BoolArray, level: float
-) -> tuple[CalibrationBin, ...]:
+def calibration_bins(scores: Floats, label: Mask, level: float) -> tuple[CalibrationBin, ...]:
     """Return at most ten bins with about equally many people; equal scores share a bin."""
     index = score_bins(scores)
     n = np.bincount(index).tolist()

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
 from commod._data.disclosure import FEWEST_DESCRIBED
 from commod._record import Estimate, Request
 from commod._reporting.audit.condition_counts import ConditionCounts
@@ -18,9 +19,6 @@ from commod.exceptions import InputError
 from commod.metrics._cells import CellTable, Strata, strata_of
 from commod.metrics._comparison import GroupComparison
 from commod.metrics._constraint import Constraint, get_constraint
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 LOOSER = 1e-9  # than values that were reached: they have 12 digits
 TIME_LIMIT = 1.0  # seconds for each number of fewest changes
@@ -63,7 +61,7 @@ class StatedCells:
 
     stated: tuple[StatedConstraint, ...]
     lines: ConditionCounts
-    is_compared: BoolArray
+    is_compared: Mask
 
     @property
     def is_simple(self) -> bool:
@@ -119,11 +117,11 @@ class StatedCells:
         return CellTable.of(constraints, strata, self.group, self.n_groups, self.lines.label)
 
     @cached_property
-    def sizes(self) -> FloatArray:
+    def sizes(self) -> Floats:
         """Return the people of each cell, (R, G)."""
         return self.table.totals(self.lines.n.astype(np.float64))
 
-    def positives(self, after: bool) -> FloatArray:
+    def positives(self, after: bool) -> Floats:
         """Return the people of each cell with a positive decision before or after, (R, G)."""
         decided = self.lines.after if after else self.lines.before
         return self.table.totals(self.lines.n.astype(np.float64) * decided)

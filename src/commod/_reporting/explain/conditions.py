@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
 from commod._data.binning import bin_edges, roundest_number
 from commod._data.columns import Column, Scalar
 from commod._data.disclosure import MIN_CATEGORY_SIZE
@@ -149,9 +150,7 @@ def _bin_codes(bins: ColumnBins, width: int) -> NDArray[np.intp]:
     return np.array([*table, missing], dtype=np.intp)[values]  # missing is −1: the last entry
 
 
-Floats = NDArray[np.float64]
 Index = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 
 BETA_SQUARED = 0.35  # below 1: precision counts more than coverage
 LENGTH_PENALTY = 0.03  # share of the quality that each condition must add

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import get_tags
 
+from commod._data.arrays import Mask
 from commod._data.base_model import ScoreColumn
 from commod._data.codes import plain
 from commod._data.columns import Column
@@ -59,7 +60,6 @@ from commod.scorecard import Scorecard, is_within
 if TYPE_CHECKING:
     import pandas as pd
 
-Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
 
 

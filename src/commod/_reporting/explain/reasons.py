@@ -18,16 +18,14 @@ from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from commod._data.arrays import Floats
 from commod._data.columns import Column
 from commod._data.encoding import CategoryTerms, ColumnTerms, Encoding, NumericTerms
 from commod._record.explanation import Value
 from commod._reporting.explain.cards import ratio_per_point
 from commod._reporting.explain.phrases import contribution_text
 from commod.scorecard import DISTANCE_COLUMN, Scorecard, distances
-
-Floats = NDArray[np.float64]
 
 MIN_PUSH = 0.01  # of the strongest push: a weaker one explains nothing
 MISSING_SHARE = 0.1  # an upper estimate of the share of missing values

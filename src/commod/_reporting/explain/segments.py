@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc
 
+from commod._data.arrays import Mask
 from commod._data.columns import Column
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.labels import check_length
@@ -42,7 +43,6 @@ from commod.exceptions import InputError
 # ---------------------------------------------------------------------------------------------
 # Search for the rule that describes changed rows best: high precision, high coverage, short
 
-Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
 RawRule = tuple[Direction, tuple[Condition, ...]]  # conditions without their texts
 

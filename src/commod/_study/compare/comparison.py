@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats
 from commod._data.parameters import check_number_parameter
 from commod._study.evaluation import EvaluationRows
 from commod._study.frontier import Frontier
@@ -301,7 +302,6 @@ def _frame_of(name: str, curve: Frontier) -> pd.DataFrame:
 # ---------------------------------------------------------------------------------------------
 # Draw a comparison: changes and accuracy against fairness, with and without the group
 
-Floats = NDArray[np.float64]
 
 TITLES = {False: "decide without the group", True: "need the group to decide"}
 OWN_METHODS = ("COMMOD", "ControlledDebiaser")  # drawn thicker: the reader looks for them

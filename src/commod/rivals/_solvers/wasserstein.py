@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from commod._data.arrays import Floats
 
 DISTRIBUTIONS = ("barycentre", "pooled")
 ROUNDING = 1e-12  # a cumulative weight this near to one half is one half
