@@ -16,23 +16,22 @@ from commod._data.arrays import Mask
 from commod._data.columns import Column
 from commod._data.tables import take_rows
 from commod._explore.edits import (
-    EditPlan,
     FittedRows,
     PeopleOfFit,
     PointsWithCut,
     build,
-    edit_words,
     edited_points,
     fitted_points,
     points_at_targets,
     points_with_cut,
 )
-from commod._record import Audit, Lock, Segments, Step, TradeOff
+from commod._record import Audit, Lock, Segments, Step, TradeOff, edit_words
 from commod._reporting.audit.first_screen import FirstScreen
 from commod._reporting.explain import Explanation, SegmentFinder, explain
 from commod._reporting.explain.reasons import distance_column
 from commod._reporting.explain.source import FrameColumns
 from commod.exceptions import InputError
+from commod.updates._edit import EditPlan
 
 N_TARGETS = 7  # of the trade-off
 ROWS = "rows of this page"

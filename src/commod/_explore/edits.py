@@ -26,16 +26,15 @@ from commod._evidence.cut import evidence, path_of, stop_on
 from commod._evidence.search import costs_at
 from commod._evidence.task import N_FOLDS, with_bounds
 from commod._record import ExpectedOnNewPeople
-from commod._record.edits import AnyEdit, edit_words
+from commod._record.edits import AnyEdit
 from commod._reporting.explain.explanation import expected_of
-from commod.edit import EditedPoints, apply_edits, find_terms, read_edits
+from commod.edit import EditedPoints, apply_edits
 from commod.scorecard import EvidenceRule
 from commod.updates._compared import all_kept
 from commod.updates._edit import (
     EditedCard,
     EditPlan,
     EditRows,
-    asks_for_whole,
     check_editable,
     check_locks,
     check_whole,
@@ -49,24 +48,6 @@ from commod.updates._found_update import Expectation
 from commod.updates._held_out import is_degenerate
 from commod.updates._problem import FitProblem
 from commod.updates._stored_update import rule_of
-
-__all__ = [
-    "AnyEdit",
-    "EditPlan",
-    "Encoding",
-    "FittedRows",
-    "PeopleOfFit",
-    "PointsWithCut",
-    "asks_for_whole",
-    "build",
-    "edit_words",
-    "edited_points",
-    "find_terms",
-    "fitted_points",
-    "points_at_targets",
-    "points_with_cut",
-    "read_edits",
-]
 
 
 class PeopleOfFit(NamedTuple):

@@ -22,15 +22,17 @@ from commod import constraints
 from commod._data.codes import plain
 from commod._explore import views
 from commod._explore.draft import Draft, FittedBase, OutdatedError, Turns
-from commod._explore.edits import EditPlan, FittedRows, PeopleOfFit, find_terms, read_edits
+from commod._explore.edits import FittedRows, PeopleOfFit
 from commod._explore.worker import Worker, WorkerFailedError, WorkerStoppedError
 from commod._record import Audit, EditRecord
 from commod._reporting.audit import audit as make_audit
 from commod._reporting.render import report
 from commod._text import n_of, shown
+from commod.edit import find_terms, read_edits
 from commod.exceptions import CommodError, InputError
 from commod.metrics._constraint import CONSTRAINTS
 from commod.patch import Patch
+from commod.updates._edit import EditPlan
 
 MAX_DRAFTS = 200  # that undo can return to
 MAX_TEXT = 500  # characters of a name, a note or a search

@@ -71,32 +71,6 @@ def promised_fairness(
     return float(_promised(constraints, *_as_table(sizes, positives), 1 - confidence))
 
 
-def promise_holds(
-    constraints: ConstraintLike,
-    sizes: ArrayLike,
-    positives: ArrayLike,
-    target: float,
-    confidence: float,
-) -> bool:
-    """Return whether `promised_fairness` reaches the target; False where it is undefined.
-
-    Parameters
-    ----------
-    constraints, sizes, positives, confidence
-        As in `promised_fairness`.
-    target : float
-        A floor on the P-rule for demographic parity, a ceiling on the gap otherwise.
-
-    Examples
-    --------
-    >>> promise_holds("demographic_parity", [[1000, 1000]], [[460, 500]], 0.8, confidence=0.95)
-    True
-    >>> promise_holds("demographic_parity", [[100, 100]], [[46, 50]], 0.8, confidence=0.95)
-    False
-    """
-    return promise_along(constraints, [(sizes, positives)], target, confidence) == 0
-
-
 def promise_along(
     constraints: ConstraintLike,
     tables: Sequence[tuple[ArrayLike, ArrayLike]],
@@ -110,8 +84,10 @@ def promise_along(
 
     Parameters
     ----------
-    constraints, target, confidence
-        As in `promise_holds`.
+    constraints, confidence
+        As in `promised_fairness`.
+    target : float
+        A floor on the P-rule for demographic parity, a ceiling on the gap otherwise.
     tables : sequence of (sizes, positives)
         One table per model, all of one shape.
 
@@ -258,12 +234,14 @@ def rows_factor(
     """Return the factor by which the rows must grow until the promise can be expected.
 
     With so many times the rows in every cell, and if the observed rates were the true ones,
-    `promise_holds` would be true in a share `power` of samples.
+    the promise would hold in a share `power` of samples.
 
     Parameters
     ----------
-    constraints, sizes, positives, target, confidence
-        As in `promise_holds`.
+    constraints, sizes, positives, confidence
+        As in `promised_fairness`.
+    target : float
+        As in `promise_along`.
     power : float in (0.5, 1), default=0.9
 
     Returns

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
 from commod._text import n_of
-from commod.cli._debias_job import Fitted, Job, Studies, rows_text, title_of
 from commod.cli._options import NameOptions
-from commod.cli._rows import LoadedRows, TableReader, check_group_not_determined, with_label_dtype
-from commod.cli._tables import PREFIX, OpenTable, with_decisions
+from commod.cli._rows import LoadedRows, TableReader, with_label_dtype
+from commod.cli._tables import OpenTable
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
-    from commod import Audit, ControlledDebiaser, Patch
     from commod.cli._tables import OpenTable
     from commod.updates._frames.scored import ScoredFrame
 
@@ -215,79 +213,3 @@ def _with_group_names(frame: Any, sensitive: Sequence[str], names: NameOptions) 
         )
         frame = frame.with_columns(named.alias(column))
     return frame
-
-
-# ---------------------------------------------------------------------------------------------
-# Fit an update for `commod debias` where the rows are, and audit it there
-
-
-def fit_in_engine(job: Job, reader: TableReader, table: OpenTable) -> Fitted:
-    """Return the update that the options ask for, fitted in the engine of the table."""
-    printer = job.printer
-    rows = read_in_engine(reader, table, job.names)
-    label_names = job.names.labels(rows.labels)
-    with printer.spinner("drawing rows"):
-        sample = rows.sample(job.seed)
-    where = f" in a sample of {len(sample):,} rows" if len(sample) < rows.n_rows else ""
-    check_group_not_determined(sample, where)
-    with ExitStack() as scores:
-        with printer.library_call(), printer.spinner("scoring"):
-            rows = scores.enter_context(rows.with_model_scores())
-        return _fit(job, rows, sample, label_names)
-
-
-def _fit(
-    job: Job, rows: FrameRows, sample: LoadedRows, label_names: dict[object, str] | None
-) -> Fitted:
-    """Return the update of rows that have scores, and its audit."""
-    from commod import frontier_frame
-    from commod.patch.verification import verify_against
-
-    printer = job.printer
-    fit_rows, test_rows = rows.split(job.test_size, job.seed)
-    task = f"looking for the fewest changes (about {fit_rows.n_rows:,} rows)"
-    named: dict[str, Any] = {
-        "sensitive_features": list(rows.sensitive),
-        "y_true": rows.label,
-        "features": list(rows.features),
-        "key": rows.key,
-    }
-    with printer.library_call(), printer.spinner(task):
-        update = job.update(fit_rows)
-        update.fit_frame(fit_rows.fit_rows, **named)
-    patch, audit, frontier = update.to_patch(), None, None
-    if job.output.trade_off:
-        with printer.library_call(), printer.spinner("fitting other targets"):
-            frontier = frontier_frame(update, fit_rows.fit_rows, **named)
-    if job.wants_audit:
-        with printer.library_call(), printer.spinner("auditing"):
-            audit = _audit(job, update, patch, test_rows, label_names)
-        patch = patch.with_audit(audit)
-    checked = verify_against(patch.content, sample.X, sample.groups, None, rows_are_sample=True)
-    return Fitted(update, patch, audit, Studies(frontier, None), checked.problems)
-
-
-def _audit(
-    job: Job,
-    update: ControlledDebiaser,
-    patch: Patch,
-    rows: FrameRows,
-    label_names: dict[object, str] | None,
-) -> Audit:
-    from commod import audit_frame
-
-    score = rows.score
-    return audit_frame(
-        with_decisions(patch, rows.frame, score),
-        before=PREFIX + "before",
-        after=PREFIX + "decision",
-        sensitive_features=list(rows.sensitive),
-        y_true=rows.label,
-        scores_before=score,
-        scores_after=PREFIX + "score",
-        update=update,
-        label_names=label_names,
-        rows=rows_text(update, is_held_out=bool(job.test_size)),
-        title=title_of(rows.files),
-        min_group_size=job.min_group_size,
-    )

@@ -74,23 +74,18 @@ SELECTION, TPR, FPR = "selection rate", "true positive rate", "false positive ra
 _SHORT = {TPR: "TPR", FPR: "FPR"}  # in names of metrics
 
 
-class _Naming(NamedTuple):
-    """How the forms of one measure are called; the ratio or the difference has the name alone."""
+def _naming(measure: str) -> tuple[str, str, str, bool]:
+    """Return the names of parity, of its ratio and in slugs, and whether the ratio comes first.
 
-    parity: str
-    ratio_metric: str
-    slug: str
-    is_ratio_first: bool = False
-
-
-def _naming(measure: str) -> _Naming:
+    The form that is first, ratio or difference, has the name of the parity alone.
+    """
     if measure == SELECTION:
-        return _Naming("demographic_parity", "P-rule", "rate", True)
+        return "demographic_parity", "P-rule", "rate", True
     slug = measure.lower().replace(" ", "_")
     if measure == "error ratio":
-        return _Naming(slug, "ratio of error ratios", slug, True)
+        return slug, "ratio of error ratios", slug, True
     parity = "predictive_parity" if measure == "precision" else f"{slug}_parity"
-    return _Naming(parity, f"{_SHORT.get(measure, measure)} ratio", slug)
+    return parity, f"{_SHORT.get(measure, measure)} ratio", slug, False
 
 
 def _forms_of(measure: str) -> Iterator[Form]:

@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from commod._data.arrays import Floats, Mask
 from commod._data.parameters import check_choice
-from commod.bounds._quiet import without_debug_lines
+from commod.bounds._integer import without_debug_lines
 from commod.exceptions import InputError
 from commod.metrics._constraint import PARITY
 from commod.rivals._base_layers import inputs_of_last_step, last_step

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod.metrics._constraint import Constraint
-from commod.rivals._curves import weight_above
-from commod.rivals._rows import HALF, DecisionRows, RivalFitRows
+from commod.rivals._rows import HALF, DecisionRows, RivalFitRows, weight_above
 from commod.rivals.base import AwareRival
 
 THRESHOLDS = np.linspace(0.01, 0.99, 100)  # the grid that AIF360 searches

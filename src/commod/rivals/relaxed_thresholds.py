@@ -16,8 +16,7 @@ from scipy.optimize import isotonic_regression, linprog
 from commod._data.arrays import Floats
 from commod._data.parameters import check_number
 from commod.metrics._constraint import Constraint
-from commod.rivals._curves import weight_above
-from commod.rivals._rows import DecisionRows, RivalFitRows, middle
+from commod.rivals._rows import DecisionRows, RivalFitRows, middle, weight_above
 from commod.rivals.base import AwareRival
 from commod.updates._interface import Decisions
 from commod.updates.base import LARGEST_WEIGHT

@@ -9,13 +9,3 @@ from commod._io.tables.table import (
     read_frame,
     write_table,
 )
-
-__all__ = [
-    "TABLE_SUFFIXES",
-    "SourceTable",
-    "check_output",
-    "check_outputs",
-    "open_tables",
-    "read_frame",
-    "write_table",
-]

@@ -15,7 +15,6 @@ from commod._data.groups import read_groups
 from commod._data.strata import read_stratum_column, refuse_missing
 from commod._record import Audit
 from commod._reporting.audit.assembly import make_audit
-from commod._reporting.audit.condition_counts import ConditionCounts, condition_columns
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.frame_counts import (
     MAX_CELLS,
@@ -38,7 +37,7 @@ from commod._reporting.audit.request import (
     read_request,
 )
 from commod._reporting.audit.roc import RankedGroups, listed_groups
-from commod._reporting.audit.stated import stated_constraints
+from commod._reporting.audit.stated import ConditionCounts, condition_columns, stated_constraints
 from commod._reporting.explain.decisions import settings_of
 from commod._reporting.explain.explanation import expected_of
 from commod.exceptions import InputError

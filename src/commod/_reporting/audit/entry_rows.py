@@ -28,10 +28,7 @@ from commod._record import (
 )
 from commod._reporting.audit.areas import group_area_differences, group_areas
 from commod._reporting.audit.assembly import make_audit
-from commod._reporting.audit.condition_counts import (
-    condition_columns,
-    read_conditions,
-)
+from commod._reporting.audit.checks import SmallCellPoints
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.ledger import make_ledger
 from commod._reporting.audit.outscoring import outscoring_of
@@ -47,9 +44,14 @@ from commod._reporting.audit.request import (
 )
 from commod._reporting.audit.roc import rank_groups
 from commod._reporting.audit.scores import measure_scores
-from commod._reporting.audit.shown_people import ShownPeople, count_conditions, without_hidden
-from commod._reporting.audit.small_cells import SmallCellPoints
-from commod._reporting.audit.stated import stated_constraints
+from commod._reporting.audit.stated import (
+    ShownPeople,
+    condition_columns,
+    count_conditions,
+    read_conditions,
+    stated_constraints,
+    without_hidden,
+)
 from commod._reporting.audit.subgroups import Slice, SliceCounter
 from commod._reporting.explain import Explanation, find_segments
 from commod._text import shown

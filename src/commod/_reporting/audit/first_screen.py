@@ -11,14 +11,19 @@ from numpy.typing import NDArray
 
 from commod._data.groups import Groups
 from commod._record import SCHEMA, Audit, ExpectedOnNewPeople, Provenance, Request, Subgroups
-from commod._reporting.audit.condition_counts import condition_columns, read_conditions
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.people import AuditedPeople, read_people
 from commod._reporting.audit.rates import fairness_of_stated
 from commod._reporting.audit.request import add_label_names
 from commod._reporting.audit.sentences import answer_of, notice_of
-from commod._reporting.audit.shown_people import ShownPeople, count_conditions, without_hidden
-from commod._reporting.audit.stated import stated_constraints
+from commod._reporting.audit.stated import (
+    ShownPeople,
+    condition_columns,
+    count_conditions,
+    read_conditions,
+    stated_constraints,
+    without_hidden,
+)
 
 LEVEL = 0.95  # of all intervals
 MIN_SUBGROUP_SIZE = 100  # as in `audit`; the first screen has no subgroups

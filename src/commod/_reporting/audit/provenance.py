@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from commod._data.columns import Column
 from commod._data.groups import Groups
 from commod._record import Provenance
-from commod._reporting.audit.condition_counts import ConditionCounts
 from commod._reporting.audit.counts import Coding, DecisionCounts
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.ledger import Ledger
 from commod._reporting.audit.people import AuditedPeople
+from commod._reporting.audit.stated import ConditionCounts
 from commod._reporting.explain import Explanation
 from commod.patch.versions import library_versions
 

@@ -13,8 +13,7 @@ from commod._data.disclosure import FEWEST_DESCRIBED
 from commod._record import AreaBetween, Estimate, Group, GroupRoc, LargestGap, RocFigures
 from commod._reporting.audit.areas import area_loss
 from commod._reporting.audit.people import AuditedPeople
-from commod.metrics._abroca import N_RESAMPLES
-from commod.metrics._roc import CurveGap, ResampledCurves, ScoreCells, score_cells
+from commod.metrics._roc import N_RESAMPLES, CurveGap, ResampledCurves, ScoreCells, score_cells
 
 MOST_GROUPS = 20  # with curves: every pair of them is compared
 N_POINTS = 15  # of a curve in a picture, at most

@@ -35,7 +35,7 @@ from commod._reporting.explain.conditions import (
     log_n_choices,
     move_bound,
 )
-from commod._reporting.explain.phrases import column_text, condition_text, number_text, rule_text
+from commod._reporting.explain.reasons import column_text, condition_text, number_text, rule_text
 from commod._reporting.explain.source import ColumnSource, FrameColumns
 from commod._statistics.intervals import share_estimate
 from commod.exceptions import InputError
