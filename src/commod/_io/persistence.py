@@ -17,7 +17,6 @@ _TYPES = {
         "MinimumRate MinimumTruePositiveRate PredictiveParity TruePositiveRateParity"
     ),
     "rivals._group_model": "LogisticGroupModel",
-    "rivals._solvers.wasserstein": "GroupShift",
     "rivals.adversarial_debiasing": "AdversarialDebiasing",
     "rivals.bayes_plug_in": "BayesPlugIn",
     "rivals.cfbc": "CFBC",
@@ -36,7 +35,7 @@ _TYPES = {
     "rivals.relaxed_thresholds": "RelaxedThresholdOptimizer",
     "rivals.rnf": "RNF",
     "rivals.threshold_optimizer": "ThresholdOptimizer",
-    "rivals.wasserstein_post_processing": "WassersteinPostProcessing",
+    "rivals.wasserstein_post_processing": "GroupShift WassersteinPostProcessing",
     "rivals.wasserstein_logistic_regression": "FittedRegression WassersteinLogisticRegression",
     "scorecard": "EvidenceRule Scorecard",
     "updates._network": "Network",

@@ -15,9 +15,8 @@ from commod._data.arrays import Floats, Mask
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, learn_encoding
 from commod._data.parameters import check_choice, check_number
-from commod._solvers.design import Design
 from commod._text import n_of
-from commod.rivals._group_model import mean_products
+from commod.rivals._group_model import Design, mean_products
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.base import Rival
 from commod.scorecard import margins, on_their_side

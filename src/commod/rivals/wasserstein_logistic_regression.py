@@ -22,8 +22,8 @@ from commod.exceptions import InputError
 from commod.metrics._constraint import PARITY
 from commod.rivals._base_layers import is_logistic_regression, last_step, model_inputs
 from commod.rivals._rows import DecisionRows, RivalFitRows
-from commod.rivals._solvers.wasserstein import weighted_median
 from commod.rivals.base import NewModelRival
+from commod.rivals.wasserstein_post_processing import weighted_median
 from commod.updates._interface import Decisions
 from commod.updates._trained import safe_moments
 

@@ -19,9 +19,9 @@ from commod._data.disclosure import SMALL_CATEGORY
 from commod._data.encoding import CategoryTerms
 from commod._data.proxies import NEAR_COPY_AREA
 from commod._record import CardLine, Check, Estimate, Fairness, Proxy, Severity, State, is_evidence
-from commod._reporting.audit.areas import group_areas
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.outscoring import gainers_answer, losers_answer
+from commod._reporting.audit.scores import group_areas
 from commod._reporting.audit.sentences import MAX_LISTED, interval, metric_text, target_text
 from commod._text import (
     MAX_CHANGED,

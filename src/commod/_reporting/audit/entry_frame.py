@@ -14,7 +14,7 @@ from commod._data.frames import fetch, numbers, objects
 from commod._data.groups import read_groups
 from commod._data.strata import read_stratum_column, refuse_missing
 from commod._record import Audit
-from commod._reporting.audit.assembly import make_audit
+from commod._reporting.audit.assembly import UpdateFacts, digest_counts, make_audit
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.frame_counts import (
     MAX_CELLS,
@@ -27,7 +27,6 @@ from commod._reporting.audit.frame_counts import (
     summarise_decisions,
 )
 from commod._reporting.audit.people import read_people
-from commod._reporting.audit.provenance import UpdateFacts, digest_counts
 from commod._reporting.audit.request import (
     add_label_names,
     check_settings,

@@ -26,14 +26,12 @@ from commod._record import (
     StabilitySummary,
     is_evidence,
 )
-from commod._reporting.audit.areas import group_area_differences, group_areas
-from commod._reporting.audit.assembly import make_audit
+from commod._reporting.audit.assembly import DataDigest, make_audit
 from commod._reporting.audit.checks import SmallCellPoints
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.ledger import make_ledger
 from commod._reporting.audit.outscoring import outscoring_of
 from commod._reporting.audit.people import SCORES, AuditedPeople, read_people
-from commod._reporting.audit.provenance import DataDigest
 from commod._reporting.audit.request import (
     add_label_names,
     check_settings,
@@ -43,7 +41,7 @@ from commod._reporting.audit.request import (
     read_request,
 )
 from commod._reporting.audit.roc import rank_groups
-from commod._reporting.audit.scores import measure_scores
+from commod._reporting.audit.scores import group_area_differences, group_areas, measure_scores
 from commod._reporting.audit.stated import (
     ShownPeople,
     condition_columns,

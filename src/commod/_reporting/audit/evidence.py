@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from commod import _record
 from commod._data.arrays import Floats
 from commod._record import Group, UnknownGroups
-from commod._reporting.audit.areas import change_areas
 from commod._reporting.audit.counts import Coding, DecisionCounts, finite_or_none
 from commod._reporting.audit.rates import changes_of, fairness_of_all, groups_of, limit_of
 from commod._reporting.audit.roc import RankedGroups, roc_of
-from commod._reporting.audit.scores import ScoreFigures, quality_of
+from commod._reporting.audit.scores import ScoreFigures, change_areas, quality_of
 from commod._reporting.audit.stated import ConditionCounts, StatedCells, stated_constraints
 from commod._reporting.audit.subgroups import Slice, find_subgroups
 from commod._statistics.unknown_groups import UNDEFINED, worst_interval
