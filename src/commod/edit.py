@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
 from commod._data.codes import check_text
 from commod._data.encoding import CategoryTerms, Encoding
 from commod._record import (
@@ -57,9 +58,6 @@ __all__ = [
 LARGEST_POINTS = 1e9  # beyond it, sums of points lose the digits of the others
 SMALLEST_STEP = 1e-9  # of a grid: points over a smaller step lose digits, or are infinite
 ROUND_DIGITS = 12  # of a rounded number of points: 3 · 0.1 is 0.3
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 class EditedPoints(NamedTuple):

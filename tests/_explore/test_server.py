@@ -14,8 +14,14 @@ from hypothesis import strategies as st
 
 from commod import ControlledDebiaser, ScoreColumn
 from commod._explore.edits import PeopleOfFit
-from commod._explore.entry import Explorer, open_session
-from commod._explore.server import ACTIONS, MAX_CONNECTIONS, MAX_REQUEST, PageServer
+from commod._explore.server import (
+    ACTIONS,
+    MAX_CONNECTIONS,
+    MAX_REQUEST,
+    Explorer,
+    PageServer,
+    open_session,
+)
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 

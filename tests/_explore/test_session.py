@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 import commod
 from commod import ControlledDebiaser, ScoreColumn
 from commod._explore import worker as worker_module
-from commod._explore.edits import PeopleOfFit
-from commod._explore.entry import open_session
-from commod._explore.quiet import without_warnings
+from commod._explore.edits import PeopleOfFit, without_warnings
+from commod._explore.server import open_session
 from commod._explore.session import VersionConflictError
 from commod._explore.worker import Worker, WorkerFailedError, WorkerStoppedError
 from commod.constraints import DemographicParity, MinimumRate

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from commod._io.private_folders import private_path
+from commod._solvers.training.loop import private_path
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs owners of files")
 as_root = pytest.mark.skipif(

@@ -23,8 +23,13 @@ from commod._io import files as _files
 from commod._io.files import private_folder, replacement_file, write_whole
 from commod._io.tables import queries as _queries
 from commod._io.tables.queries import run_query
-from commod._io.tables.table import open_tables, read_frame
-from commod._io.tables.writing import TABLE_SUFFIXES, check_output, write_table
+from commod._io.tables.table import (
+    TABLE_SUFFIXES,
+    check_output,
+    open_tables,
+    read_frame,
+    write_table,
+)
 from commod.exceptions import InputError
 
 
@@ -671,7 +676,7 @@ def test_a_full_disk_is_one_sentence(put, tmp_path, monkeypatch):
         raise duckdb.IOException('IO Error: Could not write file "x": No space left on device')
 
     with open_tables([put("a\n1\n")]) as table:
-        monkeypatch.setattr("commod._io.tables.writing.run_query", full)
+        monkeypatch.setattr("commod._io.tables.table.run_query", full)
         with pytest.raises(InputError, match=r"The disk is full: .*out.csv"):
             write_table(table, out, force=False)
     assert folder_of(out) == ["t.csv"]
@@ -692,7 +697,7 @@ def started(code, *args):
 SLOW_WRITE = """
     import signal, sys
     from commod._io.tables.table import open_tables
-    from commod._io.tables.writing import write_table
+    from commod._io.tables.table import write_table
 
     def progress(share):
         if not done:
@@ -762,7 +767,7 @@ def test_a_disk_limit_met_while_writing_leaves_nothing(put, tmp_path):
     code = """
         import resource, signal, sys
         from commod._io.tables.table import open_tables
-        from commod._io.tables.writing import write_table
+        from commod._io.tables.table import write_table
         from commod.exceptions import InputError
 
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -857,7 +862,7 @@ def test_run_query_passes_results_and_errors_on():
 
 def test_importing_the_rooms_loads_no_heavy_package():
     code = (
-        "import sys, commod._io.tables.table, commod._io.tables.writing; "
+        "import sys, commod._io.tables.table, commod._io.tables.table; "
         "sys.exit(bool({'duckdb', 'pandas', 'pyarrow', 'onnxruntime'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

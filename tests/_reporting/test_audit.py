@@ -29,8 +29,8 @@ from commod import (
     metrics,
 )
 from commod._record import StabilitySummary
-from commod._reporting.audit.areas import RankedScores, area_loss
 from commod._reporting.audit.checks import CHECKS
+from commod._reporting.audit.scores import RankedScores, area_loss
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError
 from commod.rivals import MinimalFlip

@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from commod import Audit, audit, explain
-from commod._reporting.explain.expected import expected_of
+from commod._reporting.explain.explanation import expected_of
 from commod._reporting.render import texts
 from commod.datasets import make_biased
 from quick_updates import quick_control

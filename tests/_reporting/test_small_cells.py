@@ -7,7 +7,7 @@ import pytest
 from commod import ScoreColumn, audit, explain
 from commod._data.columns import read_columns
 from commod._record import CardLine
-from commod._reporting.audit.small_cells import SmallCellPoints
+from commod._reporting.audit.checks import SmallCellPoints
 from quick_updates import quick_control
 
 N, N_TOWNS = 2_000, 50

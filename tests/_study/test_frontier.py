@@ -618,7 +618,7 @@ def test_a_selected_update_is_the_callers_own(model, rows, new, kind, monkeypatc
 
 @pytest.mark.slow
 def test_without_describing_the_steps_are_bare_and_nothing_is_sought(model, rows, monkeypatch):
-    monkeypatch.setattr("commod._study.frontier.description.SegmentFinder", None)
+    monkeypatch.setattr("commod._study.frontier.fitting.SegmentFinder", None)
     update = quick_control(model)
     bare = trace(update, rows, targets=[0.6, 0.8], describe=False).trade_off()
     assert bare.steps

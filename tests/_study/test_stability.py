@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 from commod import COMMOD, ScoreColumn
 from commod._record import from_plain, to_plain
 from commod._study.stability import stability
-from commod._study.stability.resampling import RowSampler
+from commod._study.stability.refitting import RowSampler
 from commod._study.stability.result import agreement_of, count_uses
 from commod._text.drawing import plain_text
 from commod.datasets import make_biased

@@ -696,7 +696,7 @@ def test_bad_counts_are_refused(sizes, positives, message):
 
 
 def test_a_ceiling_too_fine_for_the_program_is_refused(monkeypatch):
-    monkeypatch.setattr("commod.bounds._program.MOST_BRANCHES", 1)
+    monkeypatch.setattr("commod.bounds._accuracy.MOST_BRANCHES", 1)
     rng = np.random.default_rng(0)
     cells = rng.choice(12, size=1000, p=rng.dirichlet(np.full(12, 3)))
     y_true, y_pred, group = cells // 3 % 2, cells // 6, cells % 3

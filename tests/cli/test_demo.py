@@ -15,7 +15,7 @@ import commod
 from commod import Audit
 from commod.cli import _demo_text
 from commod.cli import demo as command
-from commod.cli._demo_bars import ASCII, NAME_WIDTH, GroupBar, bar_line
+from commod.cli._demo_text import ASCII, NAME_WIDTH, GroupBar, bar_line
 from commod.datasets import load_compas
 
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -15,13 +16,7 @@ from scipy import integrate, stats
 from scipy.special import expit
 
 from commod._io.files import write_whole
-from commod.datasets import (
-    _compas,
-    _law_school,
-    fetch_law_school,
-    load_compas,
-    make_biased,
-)
+from commod.datasets import _compas, _fetched, fetch_law_school, load_compas, make_biased
 from commod.exceptions import CommodError, InputError
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "derive_compas.py"
@@ -250,6 +245,10 @@ class Origin(BaseHTTPRequestHandler):
         pass
 
 
+def change_law_file(monkeypatch, **changes):
+    monkeypatch.setattr(_fetched, "LAW_FILE", replace(_fetched.LAW_FILE, **changes))
+
+
 @pytest.fixture
 def origin(monkeypatch):
     """A web server on this machine that has a small Law School table, known by its digest."""
@@ -260,9 +259,8 @@ def origin(monkeypatch):
         server.url = f"http://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        monkeypatch.setattr(_law_school, "URL", f"{server.url}/lawschool.csv")
         digest = hashlib.sha256(SMALL_LAW_SCHOOL).hexdigest()
-        monkeypatch.setattr(_law_school, "SHA256", digest)
+        change_law_file(monkeypatch, url=f"{server.url}/lawschool.csv", sha256=digest)
         yield server
         server.shutdown()
         thread.join()
@@ -315,8 +313,8 @@ def test_law_school_missing_file_without_download_is_an_os_error(origin, tmp_pat
 def test_law_school_wrong_download_names_both_digests_and_is_not_kept(
     origin, tmp_path, monkeypatch
 ):
-    found, expected = _law_school.SHA256, "0" * 64
-    monkeypatch.setattr(_law_school, "SHA256", expected)
+    found, expected = _fetched.LAW_FILE.sha256, "0" * 64
+    change_law_file(monkeypatch, sha256=expected)
     with pytest.raises(OSError, match=f"has SHA-256 {found}, expected {expected}"):
         fetch_law_school(data_home=tmp_path / "home")
     assert not (tmp_path / "home").exists()
@@ -326,7 +324,7 @@ def test_law_school_wrong_file_names_both_digests_and_is_left_alone(origin, tmp_
     path = tmp_path / "law_school.csv"
     path.write_bytes(b"something else")
     found = hashlib.sha256(b"something else").hexdigest()
-    with pytest.raises(OSError, match=f"has SHA-256 {found}, expected {_law_school.SHA256}"):
+    with pytest.raises(OSError, match=f"has SHA-256 {found}, expected {_fetched.LAW_FILE.sha256}"):
         fetch_law_school(data_home=tmp_path)
     assert path.read_bytes() == b"something else"
     assert origin.n_requests == 0
@@ -334,14 +332,14 @@ def test_law_school_wrong_file_names_both_digests_and_is_left_alone(origin, tmp_
 
 @pytest.mark.parametrize("page", ["missing.csv", "cut.csv"])
 def test_law_school_failed_download_leaves_nothing(origin, tmp_path, monkeypatch, page):
-    monkeypatch.setattr(_law_school, "URL", f"{origin.url}/{page}")
+    change_law_file(monkeypatch, url=f"{origin.url}/{page}")
     with pytest.raises(OSError, match="cannot be fetched"):
         fetch_law_school(data_home=tmp_path / "home")
     assert not (tmp_path / "home").exists()
 
 
 def test_law_school_offline_error_names_three_ways_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(_law_school, "URL", (tmp_path / "nowhere.csv").as_uri())
+    change_law_file(monkeypatch, url=(tmp_path / "nowhere.csv").as_uri())
     with pytest.raises(OSError, match="cannot be fetched") as caught:
         fetch_law_school(data_home=tmp_path)
     message = str(caught.value)

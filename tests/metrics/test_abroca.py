@@ -14,8 +14,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 from commod.exceptions import DataWarning, InputError
 from commod.metrics import abroca, compare_roc_curves, group_auc
-from commod.metrics._roc import score_cells
-from commod.metrics._roc_resamples import ResampledCurves
+from commod.metrics._roc import ResampledCurves, score_cells
 
 SCORES = st.sampled_from([-math.inf, -2.5, 0.0, 0.25, 0.5, 1.0, math.inf])
 PEOPLE = st.tuples(st.booleans(), SCORES, st.integers(1, 3))

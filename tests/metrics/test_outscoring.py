@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commod._reporting.audit.areas import RankedScores
+from commod._reporting.audit.scores import RankedScores
 from commod.exceptions import InputError
 from commod.metrics import outscoring_probability
 from commod.metrics._outscoring import Sides

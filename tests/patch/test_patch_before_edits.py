@@ -15,8 +15,7 @@ import pytest
 from commod import ControlledDebiaser, Patch, ScoreColumn
 from commod._record import to_plain
 from commod.datasets import make_biased
-from commod.patch.file import content_digest
-from commod.patch.schema import as_version
+from commod.patch.file import as_version, content_digest
 
 FOLDER = Path(__file__).parent / "before_edits"
 FITS = {

@@ -29,9 +29,8 @@ from commod.patch.content import (
     ratio_of,
     rule_of,
 )
-from commod.patch.file import content_digest
+from commod.patch.file import as_version, content_digest
 from commod.patch.query import DIALECTS
-from commod.patch.schema import as_version
 from commod.scorecard import EvidenceRule, Scorecard, decide, edited_scores, is_within
 
 N_ROWS = 300

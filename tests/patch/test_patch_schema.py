@@ -19,8 +19,7 @@ from commod._record import to_plain
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.patch.content import SCHEMA, LeftOut, Ratio
-from commod.patch.file import content_digest
-from commod.patch.schema import ADDED, DEFAULTS, as_version
+from commod.patch.file import ADDED, DEFAULTS, as_version, content_digest
 from quick_updates import quick_control
 
 STORED = sorted((Path(__file__).parent / "stored").glob("*.json"))

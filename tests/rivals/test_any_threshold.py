@@ -17,7 +17,7 @@ from commod.rivals import (
     RelaxedThresholdOptimizer,
     ThresholdOptimizer,
 )
-from commod.rivals._half import at_half, from_half, middle
+from commod.rivals._rows import at_half, from_half, middle
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::commod.exceptions.CommodWarning"),

@@ -13,7 +13,7 @@ from commod import ScoreColumn
 from commod.datasets import make_biased
 from commod.exceptions import InputError, TargetWarning
 from commod.rivals import CalibratedEqualizedOdds, check_rival, fit_strengths, lineup
-from commod.rivals._solvers.withholding import (
+from commod.rivals.calibrated_equalized_odds import (
     COSTS,
     feasible_rates,
     group_costs,

@@ -16,7 +16,7 @@ from commod import ScoreColumn
 from commod.datasets import make_biased
 from commod.exceptions import CommodWarning, InputError
 from commod.rivals import FCGP, fit_strengths
-from commod.rivals._solvers.gaussian_process import (
+from commod.rivals.fcgp import (
     SMALLEST_NOISE,
     Kernel,
     NoisePath,

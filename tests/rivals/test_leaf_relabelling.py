@@ -20,8 +20,8 @@ from commod import ScoreColumn, frontier
 from commod.datasets import make_biased
 from commod.exceptions import CommodWarning, InputError
 from commod.rivals import LeafRelabelling, check_rival, fit_strengths, lineup
-from commod.rivals._solvers import cover
-from commod.rivals._solvers.cover import cheapest_cover, greedy_cover
+from commod.rivals import leaf_relabelling as cover
+from commod.rivals.leaf_relabelling import cheapest_cover, greedy_cover
 
 pytestmark = pytest.mark.filterwarnings("ignore::commod.exceptions.CommodWarning")
 

@@ -519,6 +519,6 @@ def test_a_relation_that_is_not_straight_is_learned():
 def test_many_terms_take_the_diagonal_and_find_the_same(rows, model, monkeypatch):
     X, y, groups = rows
     update = LPP(model).fit(X, y, sensitive_features=groups)
-    monkeypatch.setattr("commod.rivals._solvers.softmax_regression.MANY_COLUMNS", 5)
+    monkeypatch.setattr("commod.rivals._group_model.MANY_COLUMNS", 5)
     other = LPP(model).fit(X, y, sensitive_features=groups)
     np.testing.assert_allclose(other.group_model_.points, update.group_model_.points, atol=1e-3)

@@ -14,7 +14,7 @@ from commod import ScoreColumn
 from commod.datasets import make_biased
 from commod.exceptions import InputError, TrainingWarning
 from commod.rivals import ModifiedNaiveBayes, check_rival, fit_strengths
-from commod.rivals._solvers.naive_bayes import count_path
+from commod.rivals.modified_naive_bayes import count_path
 
 pytestmark = pytest.mark.filterwarnings("ignore::commod.exceptions.CommodWarning")
 FIXTURE = Path(__file__).parent / "fixtures" / "modified_naive_bayes.json"

@@ -12,7 +12,7 @@ from commod import ScoreColumn
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.rivals import MultiaccuracyBoost, check_rival, fit_strengths
-from commod.rivals._solvers.multiaccuracy import signed_residuals
+from commod.rivals.multiaccuracy_boost import signed_residuals
 
 OPEN = {"validation_fraction": 0.0, "keep": "last", "min_group_size": 1}  # all rows, last round
 

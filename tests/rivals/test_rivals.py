@@ -19,7 +19,7 @@ from commod._data.columns import Column
 from commod.constraints import DemographicParity, EqualizedOdds, MinimumRate, PredictiveParity
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError
-from commod.metrics._constraint import get_constraint
+from commod.metrics._constraint import ALL_CONSTRAINTS, ODDS, PARITY, get_constraint
 from commod.rivals import (
     LPP,
     MinimalFlip,
@@ -29,8 +29,7 @@ from commod.rivals import (
     fit_strengths,
     lineup,
 )
-from commod.rivals._abilities import ALL_CONSTRAINTS, ODDS, PARITY
-from commod.rivals._random_draws import random_draws
+from commod.rivals.base import random_draws
 
 pytestmark = [
     pytest.mark.usefixtures("quick_compilation"),

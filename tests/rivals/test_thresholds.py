@@ -18,7 +18,7 @@ from commod.rivals import (
     RelaxedThresholdOptimizer,
     ThresholdOptimizer,
 )
-from commod.rivals._curves import weight_above
+from commod.rivals._rows import weight_above
 
 
 def scores_only(scores):

@@ -18,7 +18,7 @@ from commod import ScoreColumn
 from commod.datasets import make_biased
 from commod.exceptions import CommodWarning, InputError, TrainingWarning
 from commod.rivals import WassersteinLogisticRegression, check_rival, fit_strengths
-from commod.rivals._solvers.wasserstein_regression import (
+from commod.rivals.wasserstein_logistic_regression import (
     WassersteinLoss,
     WassersteinProblem,
     group_distance,
@@ -209,7 +209,7 @@ def test_many_terms_are_held_in_a_sparse_matrix(rows, monkeypatch):
     monkeypatch.setattr("commod.rivals.wasserstein_logistic_regression.MAX_DENSE_TERMS", 1)
     wide = fit(ScoreColumn("score"), rows, strength=1).predict_proba(rows[0])
     np.testing.assert_allclose(wide, dense, atol=1e-4)
-    monkeypatch.setattr("commod.rivals._solvers.wasserstein_regression.MAX_WIDTH", 1)
+    monkeypatch.setattr("commod.rivals.wasserstein_logistic_regression.MAX_WIDTH", 1)
     diagonal = fit(ScoreColumn("score"), rows, strength=1, max_iter=500).predict_proba(rows[0])
     np.testing.assert_allclose(diagonal, dense, atol=0.02)
 

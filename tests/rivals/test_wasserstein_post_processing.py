@@ -12,7 +12,11 @@ from commod import ScoreColumn
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.rivals import WassersteinPostProcessing, check_rival, fit_strengths
-from commod.rivals._solvers.wasserstein import distances_to_common, score_maps, weighted_median
+from commod.rivals.wasserstein_post_processing import (
+    distances_to_common,
+    score_maps,
+    weighted_median,
+)
 
 grid_scores = st.lists(st.integers(0, 10).map(lambda i: i / 10), min_size=1, max_size=6)
 some_groups = st.lists(grid_scores, min_size=2, max_size=4)

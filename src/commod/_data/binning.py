@@ -20,16 +20,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from commod._data.arrays import Floats
 
 ROUNDING = 1e-12  # relative difference of values that count as equal, such as 0.3 and 0.1 + 0.2
 SLACK = 0.25  # how far an edge may move to become round, as a share of a bin's weight
 TINY = 1e-9  # shares that differ by less count as equal
 
 
-def bin_edges(
-    values: FloatArray, weight: FloatArray, *, n_bins: int, min_size: int
-) -> tuple[float, ...]:
+def bin_edges(values: Floats, weight: Floats, *, n_bins: int, min_size: int) -> tuple[float, ...]:
     """Return increasing edges of bins of about the same weight; () for a single bin.
 
     A bin includes its lower edge, not its upper one, and holds at least `min_size` values. A value
@@ -62,15 +60,15 @@ class _DistinctValues:
     `values` has shape (n,), all other arrays (u,).
     """
 
-    values: FloatArray
-    lowest: FloatArray
-    highest: FloatArray
+    values: Floats
+    lowest: Floats
+    highest: Floats
     n_rows: NDArray[np.intp]
-    share: FloatArray
+    share: Floats
     is_whole: bool
 
 
-def _distinct_values(values: FloatArray, weight: FloatArray) -> _DistinctValues:
+def _distinct_values(values: Floats, weight: Floats) -> _DistinctValues:
     if (weight == weight[0]).all():
         values, weight = np.sort(values), np.ones(len(values))
     else:
@@ -104,7 +102,7 @@ def _intervals(
 
 
 def _cuts(
-    share: FloatArray, n_rows: NDArray[np.intp], n_bins: int, min_size: int
+    share: Floats, n_rows: NDArray[np.intp], n_bins: int, min_size: int
 ) -> Iterator[tuple[int, int]]:
     """Yield for each edge the first and the last distinct value that it may come after."""
     has_own_bin = (share >= 1 / n_bins - TINY) | (len(share) <= n_bins)
@@ -121,7 +119,7 @@ def _cuts(
 
 
 def _cuts_of_range(
-    cumulative: FloatArray, first: int, stop: int, n_bins: int
+    cumulative: Floats, first: int, stop: int, n_bins: int
 ) -> Iterator[tuple[int, int]]:
     """Yield the cuts of the values from `first` to `stop` into bins of the same weight."""
     start = float(cumulative[first - 1]) if first else 0.0
@@ -154,7 +152,7 @@ def roundest_number(low: float, high: float) -> float:
     return high
 
 
-def _without_small_bins(edges: list[float], values: FloatArray, min_size: int) -> tuple[float, ...]:
+def _without_small_bins(edges: list[float], values: Floats, min_size: int) -> tuple[float, ...]:
     """Return the edges that remain after each small bin joined its smaller neighbour."""
     kept = list(edges)
     stops = np.searchsorted(values, kept, side="left")

@@ -11,12 +11,12 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats
 from commod._data.codes import plain
 from commod._data.tables import duplicate_names
 from commod._text import did_you_mean, list_names, shown
 from commod.exceptions import InputError, InputTypeError
 
-FloatArray = NDArray[np.float64]
 GroupTable = dict[str, list[Any]]
 
 ENGINES = "pandas, polars (lazy too), pyarrow, DuckDB or PySpark"
@@ -89,7 +89,7 @@ def fetch(query: nw.LazyFrame[Any], max_lines: int) -> GroupTable | None:
     return {name: [plain(v) for v in table[name].to_list()] for name in table.columns}
 
 
-def numbers(table: GroupTable, name: str) -> FloatArray:
+def numbers(table: GroupTable, name: str) -> Floats:
     """Return a column of the table as numbers, 0 where it is null."""
     return np.array([0.0 if v is None else float(v) for v in table[name]], dtype=np.float64)
 

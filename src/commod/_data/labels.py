@@ -10,12 +10,11 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Mask
 from commod._data.codes import check_text, code_series, is_numeric, plain
 from commod._data.tables import as_array, from_native
 from commod._text import did_you_mean, list_names, n_of, shown
 from commod.exceptions import InputError, InputTypeError
-
-BoolArray = NDArray[np.bool_]
 
 
 def read_labels(values: Any, name: str, *, allow_empty: bool = True) -> NDArray[Any]:
@@ -221,7 +220,7 @@ def check_length(values: Sequence[Any] | NDArray[Any], name: str, n_rows: int) -
 
 def binary_outcome(
     labels: NDArray[Any], name: str, pos_label: Any, parameter: str = "pos_label"
-) -> BoolArray:
+) -> Mask:
     """Return where `labels` equal `pos_label`, shape (n,); more than two labels are refused.
 
     `parameter` is what the caller calls `pos_label`.
@@ -251,7 +250,7 @@ def binary_outcomes(
     names: tuple[str, str],
     pos_label: Any,
     parameter: str = "pos_label",
-) -> tuple[BoolArray, BoolArray]:
+) -> tuple[Mask, Mask]:
     """Return where two columns of labels equal `pos_label`; both must use the same two labels."""
     first = binary_outcome(pair[0], names[0], pos_label, parameter)
     second = binary_outcome(pair[1], names[1], pos_label, parameter)
@@ -266,7 +265,7 @@ def binary_outcomes(
     return first, second
 
 
-def _other_label(labels: NDArray[Any], is_positive: BoolArray) -> list[Any]:
+def _other_label(labels: NDArray[Any], is_positive: Mask) -> list[Any]:
     return [] if is_positive.all() else labels[np.argmin(is_positive) :][:1].tolist()
 
 

@@ -106,9 +106,7 @@ class CalibrationDisplay:
         calibrated: Reliability | None = None,
         pos_label: Any = 1,
     ) -> None:
-        self.before = before
-        self.after = after
-        self.calibrated = calibrated
+        self.before, self.after, self.calibrated = before, after, calibrated
         self.pos_label = pos_label
 
     @classmethod

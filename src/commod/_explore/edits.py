@@ -7,7 +7,10 @@ the cut and who changes. `points_with_cut` returns these alone; they are those o
 from __future__ import annotations
 
 import copy
+import threading
+import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,24 +18,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
 from commod._data.codes import plain
 from commod._data.columns import column_without_values
 from commod._data.encoding import Encoding, TermTable
 from commod._evidence.cut import evidence, path_of, stop_on
 from commod._evidence.search import costs_at
 from commod._evidence.task import N_FOLDS, with_bounds
-from commod._explore.quiet import without_warnings
 from commod._record import ExpectedOnNewPeople
-from commod._record.edits import AnyEdit, edit_words
-from commod._reporting.explain.expected import expected_of
-from commod.edit import EditedPoints, apply_edits, find_terms, read_edits
+from commod._record.edits import AnyEdit
+from commod._reporting.explain.explanation import expected_of
+from commod.edit import EditedPoints, apply_edits
 from commod.scorecard import EvidenceRule
 from commod.updates._compared import all_kept
 from commod.updates._edit import (
     EditedCard,
     EditPlan,
     EditRows,
-    asks_for_whole,
     check_editable,
     check_locks,
     check_whole,
@@ -46,27 +48,6 @@ from commod.updates._found_update import Expectation
 from commod.updates._held_out import is_degenerate
 from commod.updates._problem import FitProblem
 from commod.updates._stored_update import rule_of
-
-__all__ = [
-    "AnyEdit",
-    "EditPlan",
-    "Encoding",
-    "FittedRows",
-    "PeopleOfFit",
-    "PointsWithCut",
-    "asks_for_whole",
-    "build",
-    "edit_words",
-    "edited_points",
-    "find_terms",
-    "fitted_points",
-    "points_at_targets",
-    "points_with_cut",
-    "read_edits",
-]
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 class PeopleOfFit(NamedTuple):
@@ -296,3 +277,38 @@ def build(update: Any, fitted: FittedRows, plan: EditPlan) -> Any:
         rows = FittedRows(update, fitted.people).rows
     with without_warnings():  # the page shows the status
         return edited_update(update, rows, plan)
+
+
+# ---------------------------------------------------------------------------------------------
+# Ignore warnings in several threads at once
+
+_lock = threading.Lock()
+_blocks: list[warnings.catch_warnings[None]] = []  # one entry for each open block
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Ignore warnings inside the block; the last block that ends restores the filters.
+
+    Filters belong to the whole process. Were each thread to restore what it found, one that began
+    later and ended last would leave the filters of the other, and the user would never see a
+    warning again.
+
+    Examples
+    --------
+    >>> with without_warnings():
+    ...     warnings.warn("nobody sees this")
+    """
+    with _lock:
+        block = warnings.catch_warnings()
+        if not _blocks:
+            block.__enter__()
+            warnings.simplefilter("ignore")
+        _blocks.append(_blocks[0] if _blocks else block)
+    try:
+        yield
+    finally:
+        with _lock:
+            block = _blocks.pop()
+            if not _blocks:
+                block.__exit__(None, None, None)

@@ -7,22 +7,32 @@ request is refused and nothing changes.
 
 from __future__ import annotations
 
+import inspect
+import re
+import tempfile
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from commod import constraints
 from commod._data.codes import plain
 from commod._explore import views
-from commod._explore.draft import Draft, FittedBase
-from commod._explore.edits import EditPlan, FittedRows, PeopleOfFit, find_terms, read_edits
-from commod._explore.job import FitJob
-from commod._explore.python_text import python_text
-from commod._explore.request import changed_parameters, request_view
-from commod._explore.saving import patch_bytes, report_bytes
-from commod._explore.turns import OutdatedError, Turns
-from commod._explore.worker import Worker
-from commod._text import shown
+from commod._explore.draft import Draft, FittedBase, OutdatedError, Turns
+from commod._explore.edits import FittedRows, PeopleOfFit
+from commod._explore.worker import Worker, WorkerFailedError, WorkerStoppedError
+from commod._record import Audit, EditRecord
+from commod._reporting.audit import audit as make_audit
+from commod._reporting.render import report
+from commod._text import n_of, shown
+from commod.edit import find_terms, read_edits
 from commod.exceptions import CommodError, InputError
+from commod.metrics._constraint import CONSTRAINTS
+from commod.patch import Patch
+from commod.updates._edit import EditPlan
 
 MAX_DRAFTS = 200  # that undo can return to
 MAX_TEXT = 500  # characters of a name, a note or a search
@@ -297,3 +307,313 @@ def _text(value: Any, name: str) -> str | None:
     if not isinstance(value, str) or len(value) > MAX_TEXT:
         raise InputError(f"{name} must be text of at most {MAX_TEXT} characters.")
     return value.strip() or None
+
+
+# ---------------------------------------------------------------------------------------------
+# Make what a user takes away from the page: the patch and the report that belongs to it
+
+FIT_ROWS = "rows the update was fitted on"
+
+
+def audit_of(draft: Draft) -> Audit:
+    """Return the whole audit of the present update on the rows."""
+    explanation, people, update = draft.explanation, draft.base.people, draft.update
+    return make_audit(
+        explanation.y_before,
+        explanation.y_after,
+        sensitive_features=people.sensitive_features,
+        y_true=people.y,
+        X=people.X,
+        explanation=explanation,
+        label_names=draft.base.label_names,
+        rows=FIT_ROWS,
+        min_group_size=update.fitted_param("min_group_size"),
+        unknown_groups=update.fitted_param("unknown_groups", "error"),
+    )
+
+
+def signed(draft: Draft) -> tuple[Patch, Audit]:
+    """Return the patch with the figures of its audit, and the audit; both made once."""
+    known = vars(draft).get("_signed")
+    if known is None:
+        audit = audit_of(draft)
+        made = draft.update.to_patch(audit=audit), audit
+        # The report and the patch must state the same digests, also where both are asked for at
+        # once: the first of two threads decides.
+        known = vars(draft).setdefault("_signed", made)
+    return known
+
+
+def patch_bytes(draft: Draft) -> dict[str, Any]:
+    """Return the patch file as text, and its SHA-256."""
+    patch, _ = signed(draft)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "patch.json"
+        patch.save(path)
+        return _file(path, patch)
+
+
+def report_bytes(draft: Draft) -> dict[str, Any]:
+    """Return the report as the text of one HTML page."""
+    patch, audit = signed(draft)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "report.html"
+        report(audit, path, patch=patch)
+        return _file(path, patch)
+
+
+def _file(path: Path, patch: Patch) -> dict[str, Any]:
+    edits = n_of(len(patch.history), "recorded edit")
+    text = path.read_text("utf-8")
+    return {"name": path.name, "text": text, "sha256": patch.sha256, "edits": edits}
+
+
+# ---------------------------------------------------------------------------------------------
+# Write an exploration as Python: the fit, and every edit after it
+
+
+def python_text(draft: Draft) -> str:
+    """Return code that fits and edits as the page did.
+
+    `model`, `X`, `y` and `groups` are what the user passed.
+    """
+    update = draft.base.update
+    rows = "X, y, sensitive_features=groups"
+    lines = [
+        "import commod",
+        *_constraint_import(update.fitted_params()["constraints"]),
+        "from commod.edit import Cap, Drop, Lock, Merge, Round, SetPoints",
+        "",
+        *_fit_lines(update, rows),
+    ]
+    for record in update.edits_:
+        lines += _edit_lines(record, record.pinned, rows)
+    for plan in draft.plans:
+        lines += _edit_lines(plan, plan.pin, rows)
+    lines += ["print(update.status_)", 'update.to_patch().save("patch.json")']
+    return "\n".join(lines) + "\n"
+
+
+def _constraint_import(stated: Any) -> list[str]:
+    """Return the import of the constraints that an object is made of; none for a text."""
+    if isinstance(stated, str):
+        return []
+    names = [name for name in constraints.__all__ if re.search(rf"\b{name}\(", repr(stated))]
+    return [f"from commod.constraints import {', '.join(names)}"]
+
+
+def _fit_lines(update: Any, rows: str) -> list[str]:
+    """Return the call of the class with the parameters that differ from their defaults."""
+    defaults = inspect.signature(type(update).__init__).parameters
+    given = update.fitted_params()
+    locked = {edit.name for record in update.edits_ for edit in record.edits if edit.edit == "lock"}
+    given["locked_features"] = tuple(n for n in given["locked_features"] if n not in locked)
+    changed = [
+        f"    {name}={value.item() if isinstance(value, np.generic) else value!r},"
+        for name, value in given.items()
+        if name != "estimator" and _differs(value, defaults[name].default)
+    ]
+    head = ["update = commod.ControlledDebiaser(", "    model,", *changed, ")"]
+    return [*head, f"update.fit({rows})"]
+
+
+def _differs(value: Any, default: Any) -> bool:
+    if isinstance(value, list | tuple | set | frozenset):
+        return list(value) != list(default or ())
+    return value is not default and not (type(value) is type(default) and value == default)
+
+
+def _edit_lines(step: EditPlan | EditRecord, pin: Sequence[str], rows: str) -> list[str]:
+    """Return the call of `edit` with one edit per line."""
+    settings = {name: getattr(step, name) for name in ("offset", "refit", "by", "note")}
+    settings["pin"] = list(pin)
+    usual = {"offset": "target", "refit": False, "pin": [], "by": None, "note": None}
+    more = [f"{name}={value!r}" for name, value in settings.items() if value != usual[name]]
+    listed = [f"        {_edit_text(edit)}," for edit in step.edits]
+    return [
+        "update = update.edit(",
+        *(["    [", *listed, "    ],"] if listed else ["    [],"]),
+        f"    {', '.join([rows, *more])},",
+        ")",
+    ]
+
+
+def _edit_text(edit: Any) -> str:
+    values = {name: value for name, value in vars(edit).items() if name != "edit"}
+    return f"{type(edit).__name__}({', '.join(f'{n}={v!r}' for n, v in values.items())})"
+
+
+# ---------------------------------------------------------------------------------------------
+# Run one fit beside the page: it tells how long it has run, and it can be stopped
+
+
+class FitJob:
+    """A fit in the background; `done` gets its result.
+
+    `task` is that of a worker. In an edit, a draft stands for its update: building it takes time,
+    so the job does it.
+    """
+
+    def __init__(
+        self,
+        worker: Worker,
+        task: tuple[str, Any],
+        words: str,
+        done: Callable[[FitJob, Any], None],
+    ) -> None:
+        self.words = words
+        self.is_stopped = False
+        self._worker, self._task, self._done = worker, task, done
+        self._began = time.monotonic()
+        self._seconds: float | None = None
+        self._error = ""
+        self._step = "starting"
+        self._thread = threading.Thread(target=self._run, name="commod-fit", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether the fit has neither ended nor been stopped."""
+        return self._seconds is None and not self.is_stopped
+
+    def stop(self) -> None:
+        """End the fit at once; its result is dropped."""
+        if self.is_running:
+            self.is_stopped = True
+            self._worker.stop()
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait until the fit has ended."""
+        self._thread.join(seconds)
+
+    def view(self) -> dict[str, Any]:
+        """Return the state of the fit for the page."""
+        seconds = time.monotonic() - self._began if self._seconds is None else self._seconds
+        state = "stopped" if self.is_stopped else "running" if self.is_running else "done"
+        return {
+            "state": "failed" if self._error else state,
+            "seconds": round(seconds, 1),
+            "step": self._step,
+            "error": self._error,
+        }
+
+    def _is_wanted(self) -> bool:
+        return not self.is_stopped
+
+    def _hear(self, step: str) -> None:
+        self._step = step
+
+    def _run(self) -> None:
+        try:
+            kind, given = self._task
+            if kind == "edit":
+                draft, plan = given
+                given = draft.update, plan
+            if not self.is_stopped:
+                update = self._worker.run((kind, given), self._hear, self._is_wanted)
+                self._step = "counting for the page"
+                self._done(self, update)
+        except WorkerStoppedError:
+            if not self.is_stopped:
+                self._error = "The process of the fit has ended, perhaps for lack of memory."
+        except WorkerFailedError as error:
+            self._error = str(error)
+        except Exception as error:  # the page must say so, whatever it was
+            self._error = f"{type(error).__name__}: {error}"
+        finally:
+            self._seconds = time.monotonic() - self._began
+            if self.is_stopped:
+                self._worker.warm_up()
+
+
+# ---------------------------------------------------------------------------------------------
+# Read and show what an update is asked for: target, caps, direction, constraint, locks
+
+CHOICES = {
+    "direction": ("any", "gains_only", "losses_only"),
+    "points": ("free", "integers"),
+    "constraints": tuple(CONSTRAINTS),
+}
+LARGEST = 1_000_000  # number of a request
+NUMBERS = ("target", "max_changes", "max_accuracy_loss")
+
+
+def request_view(draft: Draft) -> dict[str, Any]:
+    """Return the request of a draft for the form of the page.
+
+    `constraints` is None where the user stated an object or a text with bounds: the page keeps it.
+    """
+    update = draft.base.update
+    given = update.fitted_params()
+    constraints = given["constraints"]
+    is_name = isinstance(constraints, str) and constraints in CONSTRAINTS
+    numbers = {name: None if given[name] is None else float(given[name]) for name in NUMBERS}
+    if given["target"] is None and not update._is_budget and is_name:
+        numbers["target"] = float(update.target_)
+    unread = [name for name in draft.locked if name not in update._columns_seen]
+    return {
+        **numbers,
+        "direction": given["direction"],
+        "points": given["points"],
+        "max_lines": given["max_lines"],
+        "constraints": constraints if is_name else None,
+        "choices": list(CHOICES["constraints"]),
+        "locked": draft.locked,
+        "columns": [*update._columns_seen, *unread],
+    }
+
+
+def changed_parameters(draft: Draft, request: Any) -> dict[str, Any]:
+    """Return the parameters of a draft with those that the page changes; values are checked."""
+    if not isinstance(request, dict):
+        raise InputError("request must be an object with target, direction and so on.")
+    known = {*NUMBERS, *CHOICES, "max_lines", "locked"}
+    unknown = [name for name in request if name not in known]
+    if unknown:
+        raise InputError(f"request has {shown(unknown[0])}; expected {', '.join(sorted(known))}.")
+    params = {**draft.base.update.fitted_params(), "locked_features": tuple(draft.locked)}
+    params |= {name: _number(request[name], name) for name in NUMBERS if name in request}
+    params |= {name: _choice(request[name], name) for name in CHOICES if name in request}
+    if request.get("constraints") is None:  # an object or a text with bounds stays as it is
+        params["constraints"] = draft.base.update.fitted_params()["constraints"]
+    if "max_lines" in request:
+        params["max_lines"] = _whole_number(request["max_lines"], "max_lines")
+    if "locked" in request:
+        params["locked_features"] = _columns(request["locked"])
+    return params
+
+
+def _choice(value: Any, name: str) -> str | None:
+    if value is None and name == "constraints":
+        return None
+    if value not in CHOICES[name]:
+        raise InputError(f"{name}={shown(value)} is not known.")
+    return str(value)
+
+
+def _number(value: Any, name: str) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"{name}={shown(value)} must be a number, or empty.")
+    if not abs(value) <= LARGEST:
+        raise InputError(f"{name}={shown(value)} is too large; expected at most {LARGEST:,d}.")
+    return float(value)
+
+
+def _whole_number(value: Any, name: str) -> int | None:
+    number = _number(value, name)
+    if number is None:
+        return None
+    if not number.is_integer() or number < 1:
+        raise InputError(f"{name}={shown(value)} must be a whole number from 1, or empty.")
+    return int(number)
+
+
+def _columns(names: Any) -> tuple[str, ...]:
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InputError("locked must be a list of columns.")
+    return tuple(dict.fromkeys(names))

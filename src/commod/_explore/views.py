@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from commod._explore.draft import Draft
-from commod._explore.edits import asks_for_whole
 from commod._record import Audit
 from commod._reporting.explain import Person
 from commod._reporting.render import charts, explanation_tables, tables, texts
@@ -28,6 +27,7 @@ from commod._text import (
     points,
 )
 from commod.scorecard import ADD_POINTS, EvidenceRule
+from commod.updates._edit import asks_for_whole
 
 MAX_TERMS = 400  # terms that the page gets at once; a filter finds the others
 Plain = dict[str, Any]

@@ -20,10 +20,10 @@ from typing import IO, Any
 import pandas as pd
 
 from commod._data.base_model import ScoreColumn
-from commod._explore.edits import EditPlan, FittedRows, PeopleOfFit, build
-from commod._explore.quiet import without_warnings
+from commod._explore.edits import FittedRows, PeopleOfFit, build, without_warnings
 from commod.exceptions import CommodError
 from commod.updates import ControlledDebiaser
+from commod.updates._edit import EditPlan
 from commod.updates._steps import Listener, listening, tell
 
 _LENGTH = struct.Struct(">Q")

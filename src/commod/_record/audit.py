@@ -4,19 +4,152 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from commod import _text
 from commod._io.strict_json import read_object
 from commod._record.checks import Check, by_importance, verdict_of, with_severities
 from commod._record.edits import EditRecord
 from commod._record.explanation import Card, Estimate, Segments, Value
-from commod._record.outscoring import Outscoring
 from commod._record.plain import ADDED_LATER, from_plain, plain_digest, to_plain
-from commod._record.roc import RocFigures
-from commod._record.shipped import REPORT_SCHEMA
-from commod._record.stated import FurtherConstraint, StratumTable
+from commod._record.ranking import Outscoring, RocFigures
 from commod.exceptions import InputError
+
+REPORT_SCHEMA = "commod.report/1"
+
+
+@dataclass(frozen=True)
+class Gap:
+    """One figure of the update on the rows of the fit and on the audited rows.
+
+    `difference` is `test` minus `fit`. None where a figure is undefined or not known.
+    """
+
+    name: str
+    kind: Literal["number", "percent"]
+    fit: float | None
+    test: float | None
+    difference: float | None
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """The patch that a report belongs to, as the report states it.
+
+    - `patch_sha256`: of the patch file; `audit_digest`: of the audit, as the patch carries it.
+    - `base_digest`: fingerprint of the base model. `scores_digest`: SHA-256 of its scores on the
+      fit rows. None where not known.
+    - `n_fit_rows`: rows that `fit` got. The figures of the fit are of `n_figure_rows` of them,
+      which `fit_rows` names ("fit rows", or "held-out rows" with `confidence`). `n_test_rows`: rows
+      of the audit.
+    - `same_figures`: whether both have the same number of rows and the same figures. The audited
+      rows are then most likely the fit rows, and the gap says nothing about new people.
+    - `n_groups_left_out`, `n_people_left_out`: groups too small for the constraint of the fit.
+    - `versions`: of Python and packages when the patch was made.
+    - `promised`: whether the target is promised for new people; None where this was not asked for.
+    - `positive_label`: the label whose rates are compared.
+    - `score_is_for`: the label that a high score predicts; None where not known.
+    - `constraints`, `target`: the first constraint and its bound; `further`: the other ones.
+    """
+
+    patch_sha256: str
+    audit_digest: str | None
+    created: str
+    method: str
+    base_model: str
+    base_digest: str | None
+    score_column: str | None
+    scores_digest: str | None
+    threshold: float
+    negative_label: Value
+    positive_label: Value
+    favorable_label: Value
+    constraints: str
+    target: float | None
+    direction: str
+    fit_rows: str
+    n_fit_rows: int | None
+    n_figure_rows: int
+    n_test_rows: int
+    same_figures: bool
+    gaps: tuple[Gap, ...]
+    n_groups_left_out: int | None
+    n_people_left_out: int | None
+    versions: dict[str, str] | None
+    promised: bool | None = field(default=None, metadata=ADDED_LATER)
+    score_is_for: Value | None = field(default=None, metadata=ADDED_LATER)
+    further: tuple[FurtherConstraint, ...] = field(default=(), metadata=ADDED_LATER)
+
+
+@dataclass(frozen=True)
+class FurtherConstraint:
+    """A constraint that a request states beside its first one.
+
+    `constraints` is its name, with its condition; `bound` is a floor or a ceiling, None where none
+    is stated.
+
+    Examples
+    --------
+    >>> FurtherConstraint("minimum_rate within 'department'", 0.3).bound
+    0.3
+    """
+
+    constraints: str
+    bound: float | None
+
+
+@dataclass(frozen=True)
+class StratumGroup:
+    """One group of a stratum: its people and, for each measure, the value before and after.
+
+    A value is None where it is undefined.
+    """
+
+    name: str
+    n: int
+    before: tuple[float | None, ...]
+    after: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """People who have one value of the column, and the metric among them.
+
+    `groups` are those that are large enough to be compared.
+    """
+
+    name: str
+    n: int
+    before: float | None
+    after: float | None
+    groups: tuple[StratumGroup, ...]
+
+
+@dataclass(frozen=True)
+class StratumTable:
+    """The strata that a conditional constraint compares, least fair after the update first.
+
+    - `column`, `over`, `min_rows`: the condition.
+    - `measures`: what is compared, in the order of the values of each group.
+    - `n_strata` values occur. `n_compared` of them are compared, with `n_people` people.
+    - `n_left_out` are not compared: too few rows of too few groups. They have `n_people_left_out`
+      people.
+    - `n_hidden` are compared, but not listed: with their figures, those of fewer than five people
+      could be computed.
+    """
+
+    column: str
+    over: str
+    min_rows: int
+    measures: tuple[str, ...]
+    n_strata: int
+    n_compared: int
+    n_people: int
+    n_left_out: int
+    n_people_left_out: int
+    n_hidden: int
+    listed: tuple[Stratum, ...]
+
 
 SCHEMA = "commod.audit/2"
 OLDER_SCHEMA = "commod.audit/1"  # had no severity of checks
@@ -188,6 +321,27 @@ class Group:
     impact_after: float | None = field(default=None, metadata=ADDED_LATER)
     score_gap_before: float | None = field(default=None, metadata=ADDED_LATER)
     score_gap_after: float | None = field(default=None, metadata=ADDED_LATER)
+
+
+@dataclass(frozen=True)
+class LeftOutGroup:
+    """A group with fewer than `min_group_size` rows: nothing is reached or promised for it.
+
+    `n` is the number of its rows among those that `fit` got. `rate_before` and `rate_after` are
+    the shares of these rows with `pos_label`, from the base model and from the update. They are
+    None for a group of fewer than five people, whose rate would reveal one person's decision. A
+    saved update keeps `n` alone: `name` is empty and the rates are None.
+
+    Examples
+    --------
+    >>> LeftOutGroup("widowed", 25, 0.0, 0.04).n
+    25
+    """
+
+    name: str
+    n: int
+    rate_before: float | None
+    rate_after: float | None
 
 
 @dataclass(frozen=True)

@@ -24,13 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
+from commod._data.arrays import Floats, Mask
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._record.score_map import ScoreKnot, ScoreMap
-from commod._statistics.reliability import brier_score, reliability_error
 from commod._statistics.score_map import ramp_ends
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
+# ---------------------------------------------------------------------------------------------
+# Compare scores with true labels: bins of about equally many people, error and Brier score
+
 
 N_FOLDS = 5
 QUANTILES_PER_SIDE = (0, 1, 3, 7)  # that may become knots
@@ -43,7 +44,7 @@ FIGURE_DIGITS = 6  # of a measured figure
 MAX_ROWS = 100_000  # that a map is learned on: it has some ten free numbers
 
 
-def too_few_text(label: BoolArray | None) -> str:
+def too_few_text(label: Mask | None) -> str:
     """Return why no map can be learned from true labels (n,); empty where it can.
 
     Examples
@@ -64,10 +65,10 @@ def too_few_text(label: BoolArray | None) -> str:
 
 
 def learn_score_map(
-    before: FloatArray,
-    edited: FloatArray,
-    label: BoolArray,
-    weight: FloatArray,
+    before: Floats,
+    edited: Floats,
+    label: Mask,
+    weight: Floats,
     threshold: float,
     landmarks: Sequence[float] = (),
 ) -> ScoreMap:
@@ -127,7 +128,7 @@ def learn_score_map(
     return ScoreMap(knots, len(edited), *figures)
 
 
-def _folds(scores: FloatArray, label: BoolArray) -> NDArray[np.intp]:
+def _folds(scores: Floats, label: Mask) -> NDArray[np.intp]:
     """Return the fold of each row, shape (n,): the folds have alike labels and scores.
 
     No random numbers are drawn, so equal rows give an equal map.
@@ -168,15 +169,15 @@ class _People(NamedTuple):
     the order of folds.
     """
 
-    distance: FloatArray
-    target: FloatArray
-    weight: FloatArray
+    distance: Floats
+    target: Floats
+    weight: Floats
     fold: NDArray[np.intp]
 
 
 def _learn_side(
     side: _Side, people: _People, landmarks: Sequence[float]
-) -> tuple[list[ScoreKnot], FloatArray]:
+) -> tuple[list[ScoreKnot], Floats]:
     """Return the knots beyond the threshold, nearest first, and out-of-fold distances (n,)."""
     if side.room < MIN_ROOM:
         return [ScoreKnot(side.end, side.end)], people.distance
@@ -190,7 +191,7 @@ def _learn_side(
     return list(map(ScoreKnot, kept.knots, values)), kept.out_of_fold
 
 
-def _simplest(losses: Sequence[FloatArray]) -> int:
+def _simplest(losses: Sequence[Floats]) -> int:
     """Return the first loss whose sum is within one standard error of the smallest."""
     best = losses[int(np.argmin([loss.sum() for loss in losses]))]
     extra = [loss - best for loss in losses]
@@ -198,7 +199,7 @@ def _simplest(losses: Sequence[FloatArray]) -> int:
 
 
 def _knot_scores(
-    side: _Side, distance: FloatArray, n_knots: int, landmarks: Sequence[float]
+    side: _Side, distance: Floats, n_knots: int, landmarks: Sequence[float]
 ) -> list[float]:
     """Return the scores of the knots, nearest to the threshold first; the end is the last one.
 
@@ -233,8 +234,8 @@ class _SideFit(NamedTuple):
     """
 
     knots: tuple[float, ...]
-    values: FloatArray
-    out_of_fold: FloatArray
+    values: Floats
+    out_of_fold: Floats
 
     @classmethod
     def of(cls, side: _Side, people: _People, knots: tuple[float, ...]) -> _SideFit:
@@ -254,7 +255,7 @@ class _SideFit(NamedTuple):
         return cls(knots, _rising_values(gram, moment, ends), out_of_fold)
 
 
-def _rising_values(gram: FloatArray, moment: FloatArray, ends: FloatArray) -> FloatArray:
+def _rising_values(gram: Floats, moment: Floats, ends: Floats) -> Floats:
     """Return the distances of the probabilities at the knots from the threshold, shape (m,).
 
     This is least squares from the sums over rows. The unknowns are the rises from knot to knot
@@ -269,3 +270,46 @@ def _rising_values(gram: FloatArray, moment: FloatArray, ends: FloatArray) -> Fl
     # no probability lies beyond 0 or 1, and every line still rises
     room = ends[-1]
     return np.minimum(values, room - MIN_SLOPE * (room - ends[1:]))
+
+
+N_BINS = 10
+
+
+def score_bins(scores: Floats) -> NDArray[np.intp]:
+    """Return the number of each score's bin, shape (n,).
+
+    There are at most ten bins with about equally many people. Equal scores share a bin.
+
+    Examples
+    --------
+    >>> score_bins(np.array([0.1, 0.1, 0.9])).tolist()
+    [0, 0, 1]
+    """
+    edges = np.unique(np.quantile(scores, np.arange(1, N_BINS) / N_BINS))
+    numbers = np.searchsorted(edges, scores, side="right")
+    return np.unique(numbers, return_inverse=True)[1]
+
+
+def brier_score(scores: Floats, label: Mask, weight: Floats | None = None) -> float:
+    """Return the mean squared difference of score and true label, in [0, 1].
+
+    Examples
+    --------
+    >>> brier_score(np.array([0.5, 1.0]), np.array([True, True]))
+    0.125
+    """
+    return float(np.average((scores - label) ** 2, weights=weight))
+
+
+def reliability_error(scores: Floats, label: Mask, weight: Floats) -> float:
+    """Return the mean distance between mean score and observed share of the bins, weighted.
+
+    Examples
+    --------
+    >>> people = np.array([0.1, 0.1, 0.9]), np.array([True, False, True])
+    >>> round(reliability_error(*people, np.ones(3)), 3)
+    0.3
+    """
+    bins = score_bins(scores)
+    distances = np.abs(np.bincount(bins, weight * (scores - label)))
+    return float(distances.sum() / weight.sum())

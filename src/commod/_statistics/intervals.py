@@ -15,13 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from commod._data.arrays import Floats, Mask
 from commod._record.explanation import Estimate
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 N_HALVINGS = 36  # bounds are exact to 10 digits
 TINY = 1e-100  # avoids 0 / 0
@@ -31,9 +29,7 @@ TINY = 1e-100  # avoids 0 / 0
 # One proportion
 
 
-def share_interval(
-    positives: ArrayLike, size: ArrayLike, alpha: float
-) -> tuple[FloatArray, FloatArray]:
+def share_interval(positives: ArrayLike, size: ArrayLike, alpha: float) -> tuple[Floats, Floats]:
     """Return Wilson's lower and upper bound of a proportion, each with error `alpha`.
 
     Returns
@@ -85,7 +81,7 @@ def ratio_lower_bound(
     n2: ArrayLike,
     alpha: float,
     correction: float = 0.0,
-) -> FloatArray:
+) -> Floats:
     """Return Koopman's lower bound of p1 / p2: the score test rejects every ratio below it.
 
     `correction` reduces the observed distance by so many people of the cell where one person
@@ -106,7 +102,7 @@ def ratio_lower_bound(
         observed = x1 * n2 / (x1 * n2 + x2 * n1)
     observed = np.where((x1 + x2 == 0) & (n1 > 0) & (n2 > 0), 0, observed)
 
-    def distance_at(share: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def distance_at(share: Floats) -> tuple[Floats, Floats]:
         distance, variance = _ratio_distance(*counts, share)
         with np.errstate(divide="ignore"):
             one_person = np.maximum((1 - share) / n1, share / n2)
@@ -118,7 +114,7 @@ def ratio_lower_bound(
 
 def ratio_null_variance(
     x1: ArrayLike, n1: ArrayLike, x2: ArrayLike, n2: ArrayLike, ratio: ArrayLike
-) -> FloatArray:
+) -> Floats:
     """Return the variance of p̂1 - ratio · p̂2 at the likeliest rates with p1 = ratio · p2.
 
     Examples
@@ -132,8 +128,8 @@ def ratio_null_variance(
 
 
 def _ratio_distance(
-    x1: FloatArray, n1: FloatArray, x2: FloatArray, n2: FloatArray, share: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+    x1: Floats, n1: Floats, x2: Floats, n2: Floats, share: Floats
+) -> tuple[Floats, Floats]:
     """Return (1 - share) p̂1 - share p̂2 and its variance at the likeliest p1 and p2."""
     other = 1 - share
     total = x1 + x2
@@ -159,7 +155,7 @@ def difference_upper_bound(
     n2: ArrayLike,
     alpha: float,
     correction: float = 0.0,
-) -> FloatArray:
+) -> Floats:
     """Return Mee's upper bound of p1 - p2: the score test rejects every difference above it.
 
     `correction` reduces the observed distance by so many people of the smaller cell.
@@ -182,7 +178,7 @@ def difference_upper_bound(
         widest = reduction - ndtri(alpha) * np.sqrt(1 / n1 + 1 / n2) / 2
         far_end = np.minimum(observed + widest, 1)
 
-    def distance_at(gap: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def distance_at(gap: Floats) -> tuple[Floats, Floats]:
         distance, variance = _difference_distance(*counts, gap)
         return distance - reduction, variance
 
@@ -191,7 +187,7 @@ def difference_upper_bound(
 
 def difference_interval(
     x1: ArrayLike, n1: ArrayLike, x2: ArrayLike, n2: ArrayLike, alpha: float
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[Floats, Floats]:
     """Return the lower and the upper bound of p1 - p2, each with error `alpha`.
 
     Returns
@@ -213,7 +209,7 @@ def difference_interval(
 
 def difference_null_variance(
     x1: ArrayLike, n1: ArrayLike, x2: ArrayLike, n2: ArrayLike, difference: ArrayLike
-) -> FloatArray:
+) -> Floats:
     """Return the variance of p̂1 - p̂2 at the likeliest rates with p1 = p2 + difference.
 
     Examples
@@ -226,8 +222,8 @@ def difference_null_variance(
 
 
 def _difference_distance(
-    x1: FloatArray, n1: FloatArray, x2: FloatArray, n2: FloatArray, difference: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+    x1: Floats, n1: Floats, x2: Floats, n2: Floats, difference: Floats
+) -> tuple[Floats, Floats]:
     """Return difference - (p̂1 - p̂2) and its variance at the likeliest p1 and p2."""
     with np.errstate(divide="ignore", invalid="ignore"):
         rate_1, rate_2 = x1 / n1, x2 / n2
@@ -238,9 +234,7 @@ def _difference_distance(
         return difference - (rate_1 - rate_2), variance
 
 
-def _likeliest_p1(
-    rate_1: FloatArray, rate_2: FloatArray, t: FloatArray, d: FloatArray
-) -> FloatArray:
+def _likeliest_p1(rate_1: Floats, rate_2: Floats, t: Floats, d: Floats) -> Floats:
     """Return the p1 of greatest likelihood with p1 - p2 = d, where t = n2 / n1.
 
     The likelihood equation is the cubic p³ + 3 b p² + 3 c p + e = 0 with three real roots. The
@@ -261,17 +255,17 @@ def _likeliest_p1(
 # Test and bound from a distance and its variance
 
 
-def _is_significant(distance: FloatArray, variance: FloatArray, alpha: float) -> BoolArray:
+def _is_significant(distance: Floats, variance: Floats, alpha: float) -> Mask:
     """Return where the distance is positive and significant, also where the variance is 0."""
     return (distance > 0) & (distance * distance >= ndtri(alpha) ** 2 * variance)
 
 
 def _first_significant(
-    distance_at: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
-    observed: FloatArray,
-    far_end: FloatArray,
+    distance_at: Callable[[Floats], tuple[Floats, Floats]],
+    observed: Floats,
+    far_end: Floats,
     alpha: float,
-) -> FloatArray:
+) -> Floats:
     """Return the first value, from the observed one to the far end, that differs significantly."""
     near, far = observed, far_end
     for _ in range(N_HALVINGS):
@@ -282,7 +276,7 @@ def _first_significant(
     return far
 
 
-def as_floats(*counts: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def as_floats(*counts: ArrayLike) -> tuple[Floats, Floats, Floats, Floats]:
     """Return x1, n1, x2, n2 as arrays of floats."""
     x1, n1, x2, n2 = (np.asarray(count, np.float64) for count in counts)
     return x1, n1, x2, n2

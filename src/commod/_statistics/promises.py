@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from commod._data.arrays import Floats
 from commod._statistics.conservative import (
     CORRECTION,
     difference_safe_bound,
@@ -32,8 +33,6 @@ from commod._statistics.conservative import (
 )
 from commod._statistics.intervals import difference_null_variance, ratio_null_variance
 from commod.metrics._constraint import ConstraintLike, get_constraint
-
-FloatArray = NDArray[np.float64]
 
 N_DRAWS = 4000  # draws of noise in `rows_factor`; they give the factor to about 2 %
 MAX_CHOICES = 400  # of pairs in `rows_factor`; easier ones do not decide
@@ -72,32 +71,6 @@ def promised_fairness(
     return float(_promised(constraints, *_as_table(sizes, positives), 1 - confidence))
 
 
-def promise_holds(
-    constraints: ConstraintLike,
-    sizes: ArrayLike,
-    positives: ArrayLike,
-    target: float,
-    confidence: float,
-) -> bool:
-    """Return whether `promised_fairness` reaches the target; False where it is undefined.
-
-    Parameters
-    ----------
-    constraints, sizes, positives, confidence
-        As in `promised_fairness`.
-    target : float
-        A floor on the P-rule for demographic parity, a ceiling on the gap otherwise.
-
-    Examples
-    --------
-    >>> promise_holds("demographic_parity", [[1000, 1000]], [[460, 500]], 0.8, confidence=0.95)
-    True
-    >>> promise_holds("demographic_parity", [[100, 100]], [[46, 50]], 0.8, confidence=0.95)
-    False
-    """
-    return promise_along(constraints, [(sizes, positives)], target, confidence) == 0
-
-
 def promise_along(
     constraints: ConstraintLike,
     tables: Sequence[tuple[ArrayLike, ArrayLike]],
@@ -111,8 +84,10 @@ def promise_along(
 
     Parameters
     ----------
-    constraints, target, confidence
-        As in `promise_holds`.
+    constraints, confidence
+        As in `promised_fairness`.
+    target : float
+        A floor on the P-rule for demographic parity, a ceiling on the gap otherwise.
     tables : sequence of (sizes, positives)
         One table per model, all of one shape.
 
@@ -133,8 +108,8 @@ def promise_along(
 
 
 def _promised(
-    constraints: ConstraintLike, sizes: FloatArray, positives: FloatArray, alpha: float
-) -> FloatArray:
+    constraints: ConstraintLike, sizes: Floats, positives: Floats, alpha: float
+) -> Floats:
     """Return the promised value of each table; arrays have shape (..., n_rate_rows, n_groups)."""
     if sizes.shape[-1] < 2:
         return np.full(sizes.shape[:-2], math.nan)
@@ -145,7 +120,7 @@ def _promised(
     return _largest_sum(_gaps(pairs), bounds, is_upper=True)
 
 
-def _largest_sum(gaps: FloatArray, bounds: FloatArray, *, is_upper: bool) -> FloatArray:
+def _largest_sum(gaps: Floats, bounds: Floats, *, is_upper: bool) -> Floats:
     """Return the largest bound of all choices of one pair per rate row, by square-and-add.
 
     `gaps` and their `bounds`, upper or lower ones, have shape (..., n_rate_rows, n_pairs).
@@ -161,16 +136,14 @@ def _largest_sum(gaps: FloatArray, bounds: FloatArray, *, is_upper: bool) -> Flo
     return largest
 
 
-def _gaps(pairs: tuple[FloatArray, FloatArray, FloatArray, FloatArray]) -> FloatArray:
+def _gaps(pairs: tuple[Floats, Floats, Floats, Floats]) -> Floats:
     """Return the observed difference of the rates of each pair; NaN where a cell is empty."""
     x1, n1, x2, n2 = pairs
     with np.errstate(divide="ignore", invalid="ignore"):
         return x1 / n1 - x2 / n2
 
 
-def _ordered_pairs(
-    sizes: FloatArray, positives: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def _ordered_pairs(sizes: Floats, positives: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Return x1, n1, x2, n2 (positives and sizes) of all ordered pairs of two groups.
 
     The last axis of each array runs over the pairs.
@@ -179,7 +152,7 @@ def _ordered_pairs(
     return positives[..., first], sizes[..., first], positives[..., second], sizes[..., second]
 
 
-def _as_table(sizes: ArrayLike, positives: ArrayLike) -> tuple[FloatArray, FloatArray]:
+def _as_table(sizes: ArrayLike, positives: ArrayLike) -> tuple[Floats, Floats]:
     return np.asarray(sizes, np.float64), np.asarray(positives, np.float64)
 
 
@@ -261,12 +234,14 @@ def rows_factor(
     """Return the factor by which the rows must grow until the promise can be expected.
 
     With so many times the rows in every cell, and if the observed rates were the true ones,
-    `promise_holds` would be true in a share `power` of samples.
+    the promise would hold in a share `power` of samples.
 
     Parameters
     ----------
-    constraints, sizes, positives, target, confidence
-        As in `promise_holds`.
+    constraints, sizes, positives, confidence
+        As in `promised_fairness`.
+    target : float
+        As in `promise_along`.
     power : float in (0.5, 1), default=0.9
 
     Returns
@@ -299,9 +274,7 @@ def rows_factor(
     return float(np.quantile(needed(*table, target, z), power, method="higher") ** 2)
 
 
-def _ratio_roots(
-    sizes: FloatArray, positives: FloatArray, target: float, z: float
-) -> FloatArray | float:
+def _ratio_roots(sizes: Floats, positives: Floats, target: float, z: float) -> Floats | float:
     """Return √factor of each draw of noise, the largest over all pairs; inf without slack."""
     x1, n1, x2, n2 = (part[0] for part in _ordered_pairs(sizes, positives))
     slack = x1 / n1 - target * x2 / n2
@@ -313,9 +286,7 @@ def _ratio_roots(
     return _largest_root(slack, z * deviation + target * noise_2 - noise_1, correction)
 
 
-def _gap_roots(
-    sizes: FloatArray, positives: FloatArray, target: float, z: float
-) -> FloatArray | float:
+def _gap_roots(sizes: Floats, positives: Floats, target: float, z: float) -> Floats | float:
     """Return √factor of each draw of noise, the largest over all choices of a pair per rate row."""
     pairs = _ordered_pairs(sizes, positives)
     if target - _gaps(pairs).max(axis=1).sum() <= ROUNDING:
@@ -331,7 +302,7 @@ def _gap_roots(
     return _largest_root(slack, z * deviation + noise, correction)
 
 
-def _largest_root(slack: FloatArray, spread: FloatArray, correction: FloatArray) -> FloatArray:
+def _largest_root(slack: Floats, spread: Floats, correction: Floats) -> Floats:
     """Return the largest √factor with slack = spread / √factor + correction / factor.
 
     `slack` and `correction` have shape (n_tests,), `spread` and the draws (N_DRAWS, n_tests).
@@ -341,7 +312,7 @@ def _largest_root(slack: FloatArray, spread: FloatArray, correction: FloatArray)
 
 
 def _hardest_choices(
-    x1: FloatArray, n1: FloatArray, x2: FloatArray, n2: FloatArray, target: float
+    x1: Floats, n1: Floats, x2: Floats, n2: Floats, target: float
 ) -> NDArray[np.intp]:
     """Return the choices of a pair per rate row that need most rows, (n_rate_rows, n_choices).
 
@@ -356,9 +327,7 @@ def _hardest_choices(
     return choices[:, np.argsort(-need, kind="stable")[:MAX_CHOICES]]
 
 
-def _gap_deviations(
-    x1: FloatArray, n1: FloatArray, x2: FloatArray, n2: FloatArray, slack: FloatArray
-) -> FloatArray:
+def _gap_deviations(x1: Floats, n1: Floats, x2: Floats, n2: Floats, slack: Floats) -> Floats:
     """Return the null deviation of each gap, (n_rate_rows, n_choices), where the test just passes.
 
     There, the excess of each gap is in proportion to its deviation, and their squares add up to
@@ -373,7 +342,7 @@ def _gap_deviations(
     return deviations
 
 
-def _noise_of_pairs(sizes: FloatArray, positives: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _noise_of_pairs(sizes: Floats, positives: Floats) -> tuple[Floats, Floats]:
     """Return draws of the errors of both rates of each pair, (N_DRAWS, n_rate_rows, n_pairs)."""
     rates = positives / sizes
     # The seed is fixed, so that a table always has the same answer.

@@ -14,9 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from commod._data.arrays import Floats
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
-
-FloatArray = NDArray[np.float64]
 
 N_DRAWS = 4_000
 TINY = 1e-300  # avoids 0 / 0
@@ -117,8 +116,8 @@ def worst_interval(
 class _CountedRate(NamedTuple):
     """The counts of one rate: by group (n_groups,), and of unknown people."""
 
-    sizes: FloatArray
-    positives: FloatArray
+    sizes: Floats
+    positives: Floats
     unknown_size: float
     unknown_positive: float
     is_whole: bool
@@ -132,14 +131,14 @@ class _CountedRate(NamedTuple):
         return bool((values == np.rint(values)).all())
 
     @property
-    def ends(self) -> tuple[FloatArray, FloatArray]:
+    def ends(self) -> tuple[Floats, Floats]:
         """Return the lowest and the highest rate that each group could have."""
         negative = self.unknown_size - self.unknown_positive
         lowest = self.positives / (self.sizes + negative)
         highest = (self.positives + self.unknown_positive) / (self.sizes + self.unknown_positive)
         return lowest, highest
 
-    def _pairs(self) -> tuple[FloatArray, FloatArray]:
+    def _pairs(self) -> tuple[Floats, Floats]:
         """Return the lowest rate of one group and the highest of another one, for every pair."""
         lowest, highest = self.ends
         i, j = np.nonzero(~np.eye(len(lowest), dtype=bool))
@@ -171,7 +170,7 @@ class _CountedRate(NamedTuple):
         low, high = self._pairs()
         return float(max((low - high).max(), 0.0))
 
-    def _closest_rates(self) -> tuple[FloatArray, FloatArray]:
+    def _closest_rates(self) -> tuple[Floats, Floats]:
         """Return the lower and the higher rate of two groups, for assignments that may be fairest.
 
         Let the first group get x of the unknown positives and y of the unknown negatives. For each
@@ -181,7 +180,7 @@ class _CountedRate(NamedTuple):
         n_negative = int(self.unknown_size - self.unknown_positive)
         x = np.arange(int(self.unknown_positive) + 1)
 
-        def rates(y: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+        def rates(y: NDArray[np.int64]) -> tuple[Floats, Floats]:
             first = (self.positives[0] + x) / (self.sizes[0] + x + y)
             others = self.unknown_positive - x, n_negative - y
             second = (self.positives[1] + others[0]) / (self.sizes[1] + others[0] + others[1])
@@ -206,8 +205,8 @@ def calibrated_interval(
     constraints: ConstraintLike,
     row: NDArray[np.intp],
     decisions: NDArray[np.bool_],
-    probabilities: FloatArray,
-    weight: FloatArray,
+    probabilities: Floats,
+    weight: Floats,
     level: float = 0.95,
 ) -> tuple[float, float]:
     """Return the interval of a metric where everybody's group is drawn with stated probabilities.
@@ -250,8 +249,8 @@ def calibrated_interval(
 
 
 def _drawn_numbers(
-    probabilities: FloatArray, weight: FloatArray, random_state: np.random.RandomState
-) -> FloatArray:
+    probabilities: Floats, weight: Floats, random_state: np.random.RandomState
+) -> Floats:
     """Return how many of some people each group could have, shape (N_DRAWS, n_groups)."""
     mean = weight @ probabilities
     squares = weight**2

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+import warnings
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -10,7 +12,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import has_fit_parameter
 
+from commod._data.arrays import Mask
 from commod._data.base_model import BaseScores
 from commod._data.codes import plain
 from commod._data.disclosure import FEWEST_DESCRIBED, in_totals
@@ -30,10 +34,10 @@ from commod.metrics._outscoring import Sides
 from commod.metrics._pairs import change_shares
 from commod.updates._compared import ComparedCells, Standing
 from commod.updates._conditions import read_strata
+from commod.updates._controlled_parameters import given_groups
 from commod.updates._interface import AllowedChanges, Decisions, RawRows
 from commod.updates.base import BaseUpdate, expected_moves
 
-Mask = NDArray[np.bool_]
 Counts = NDArray[np.int64]
 
 ROUNDING = 1e-9  # share of all rows by which sums of probabilities may be off
@@ -385,3 +389,49 @@ def _read_true_labels(update: BaseUpdate, y: Any, n: int) -> Mask | None:
             parameter="y_eval",
         )
     return np.asarray(labels == update.pos_label_, dtype=bool)
+
+
+@contextmanager
+def each_warning_once() -> Iterator[None]:
+    """Collect the warnings of the block, and show each text once where the study was called.
+
+    Use this in the function that the user calls: warnings point to the line of its call.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for message, category in dict.fromkeys((str(w.message), w.category) for w in caught):
+        warnings.warn(message, category, stacklevel=4)
+
+
+NAME = "sensitive_probabilities"
+
+
+def read_fit_groups(
+    update: Any, X: Any, sensitive_features: Any, sensitive_probabilities: Any, X_eval: Any
+) -> Any:
+    """Return the sensitive features, or groups with probabilities, for the fits of a frontier.
+
+    Updates are measured on people whose group is known, so probabilities need other rows for that.
+    """
+    if sensitive_probabilities is None:
+        return sensitive_features
+    if not has_fit_parameter(update, NAME):
+        raise InputError(
+            f"{type(update).__name__} needs the group of each person, not {NAME}. Pass "
+            "sensitive_features of people whose group is known, or use ControlledDebiaser.",
+            parameter=NAME,
+        )
+    if X_eval is None:
+        raise InputError(
+            f"With {NAME}, a frontier needs people whose group is known to measure on. Pass them "
+            "as X_eval, y_eval and sensitive_features_eval.",
+            parameter=NAME,
+        )
+    return given_groups(update, X, sensitive_features, sensitive_probabilities)
+
+
+def refuse_probabilities(sensitive_probabilities: Any, reason: str) -> None:
+    """Refuse probabilities of groups; `reason` says why, and what to do instead."""
+    if sensitive_probabilities is not None:
+        raise InputError(f"{NAME} cannot be used here: {reason}", parameter=NAME)

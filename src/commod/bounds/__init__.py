@@ -15,8 +15,13 @@ from commod.bounds._bayes import (
     p_rule_margin,
 )
 from commod.bounds._blind import BlindChanges, blind_changes
+from commod.bounds._cheapest import MinimalCost, minimal_cost
 from commod.bounds._counts import exact_fairness, fewest_changes
-from commod.bounds._expected import ExpectedChanges, minimal_expected_changes
+from commod.bounds._expected import (
+    ExpectedChanges,
+    fewest_expected_changes,
+    minimal_expected_changes,
+)
 from commod.bounds._limits import (
     BestFairness,
     MinimalChanges,
@@ -24,8 +29,6 @@ from commod.bounds._limits import (
     minimal_changes,
     switching_point,
 )
-from commod.bounds._minimal_cost import MinimalCost, minimal_cost
-from commod.bounds._relaxed import fewest_expected_changes
 
 __all__ = [
     "BestFairness",

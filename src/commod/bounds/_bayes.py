@@ -12,15 +12,13 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from commod._data.arrays import Floats
 from commod._data.labels import check_length
 from commod._data.parameters import check_number_parameter
 from commod._data.tables import check_same_rows
 from commod._text import n_of
 from commod.exceptions import InputError
-
-FloatArray = NDArray[np.float64]
 
 
 def bayes_optimal_scores(
@@ -30,7 +28,7 @@ def bayes_optimal_scores(
     *,
     cost: float = 0.5,
     lambda_ratio: float = 0.0,
-) -> FloatArray:
+) -> Floats:
     """Return scores that are positive where a Bayes-optimal update decides positively.
 
     The update minimises the cost-sensitive risk, minus the fairness that the margin expresses,
@@ -86,7 +84,7 @@ def p_rule_margin(
     target: float,
     disadvantaged: int = 0,
     group_share: float | None = None,
-) -> FloatArray:
+) -> Floats:
     """Return what a positive decision is worth for a P-rule of at least `target`, per row.
 
     The constraint is that the disadvantaged group's rate is at least `target` times the other's.
@@ -132,7 +130,7 @@ def balanced_cost_margin(
     lambda_fair: float,
     cost_group: float = 0.5,
     group_share: float | None = None,
-) -> FloatArray:
+) -> Floats:
     """Return what a positive decision is worth for the balanced cost of predicting the group.
 
     The paper's Lagrangian regards the decision as a prediction of S. The term in the risk is
@@ -171,7 +169,7 @@ def balanced_cost_margin(
 
 def equalized_odds_margin(
     proba_joint: Any, *, multipliers: tuple[float, float], cell_shares: Any = None
-) -> FloatArray:
+) -> Floats:
     """Return what a positive decision is worth for equal rates among each true label, per row.
 
     The term in the risk is the sum over y of multipliers[y] times
@@ -222,7 +220,7 @@ def equalized_odds_margin(
     return np.asarray((per_cell[:, :, 0] - per_cell[:, :, 1]) @ weights)
 
 
-def _probabilities(values: Any, name: str, n_rows: int | None = None) -> FloatArray:
+def _probabilities(values: Any, name: str, n_rows: int | None = None) -> Floats:
     array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "biuf" or len(array) == 0:
         raise InputError(
@@ -240,7 +238,7 @@ def _probabilities(values: Any, name: str, n_rows: int | None = None) -> FloatAr
     return array.astype(np.float64)
 
 
-def _share(group: FloatArray, group_share: float | None) -> float:
+def _share(group: Floats, group_share: float | None) -> float:
     share = float(group.mean()) if group_share is None else group_share
     if not 0 < share < 1:
         raise InputError(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._text import n_of
-from commod.bounds._fewest import solve_one_rate_row
+from commod.bounds._fewest import solve_one_rate_row, solve_two_rate_rows
 from commod.bounds._levels import (
     Floor,
     IntArray,
@@ -22,7 +22,6 @@ from commod.bounds._levels import (
     smallest_step,
 )
 from commod.bounds._requirement import simple_constraint
-from commod.bounds._split import solve_two_rate_rows
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 

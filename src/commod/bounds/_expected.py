@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod.bounds._counts import read_target
-from commod.bounds._levels import FloatArray, IntArray
-from commod.bounds._requirement import simple_requirement
+from commod._data.arrays import Floats
+from commod.bounds._counts import CountProblem, read_counts, read_target
+from commod.bounds._levels import IntArray, RateRowCounts, relaxed_gap_costs
+from commod.bounds._requirement import simple_constraint, simple_requirement
 from commod.bounds._tables import CountTable, read_problem
 from commod.exceptions import InputError
 from commod.metrics._constraint import ConstraintLike
@@ -109,7 +110,7 @@ def minimal_expected_changes(
     return ExpectedChanges(n_changes, n_changes / table.n_rows, _shares_by_cell(table, shares))
 
 
-def _shares_by_cell(table: CountTable, shares: FloatArray) -> Shares:
+def _shares_by_cell(table: CountTable, shares: Floats) -> Shares:
     changes = table.labels, table.labels[::-1]  # labels before and after
     return {
         (group, before, after): share
@@ -121,7 +122,7 @@ def _shares_by_cell(table: CountTable, shares: FloatArray) -> Shares:
 
 def _cheapest_shares(
     counts: IntArray, people: IntArray, ceiling: float, most: NDArray[np.bool_]
-) -> FloatArray:
+) -> Floats:
     """Return the shares of negatives raised and of positives lowered, shape (2, G).
 
     `counts` (n_rate_rows, 2, G) are the people that each rate counts, `people` (2, G) all people,
@@ -150,3 +151,61 @@ def _cheapest_shares(
     )
     assert result.x is not None  # raising everybody, or lowering everybody, is within any ceiling
     return np.clip(result.x[: 2 * n_groups].reshape(2, n_groups), 0, 1)
+
+
+# ---------------------------------------------------------------------------------------------
+# Find the fewest expected changes of randomised decisions, in real numbers
+
+
+def fewest_expected_changes(
+    constraints: ConstraintLike, sizes: Any, positives: Any, target: Any
+) -> float:
+    """Return the fewest expected changes of decisions that may be randomised.
+
+    This is the continuous relaxation of `fewest_changes`: a cell may have any real number of
+    expected positives. So the result is never above the limit in whole numbers.
+
+    Parameters
+    ----------
+    constraints : str
+        "demographic_parity", "equalized_odds", "true_positive_rate_parity" or
+        "false_positive_rate_parity".
+    sizes, positives : array-like of shape (n_rate_rows, n_groups)
+        As in `fewest_changes`.
+    target : float or Fraction
+        Floor on the P-rule of the expected rates, in (0, 1], or ceiling on their gap.
+
+    Returns
+    -------
+    float
+        For the P-rule an infimum: so few changes may leave nobody positive, where the P-rule is
+        undefined. Rules with a defined P-rule come arbitrarily close.
+
+    Examples
+    --------
+    >>> fewest_expected_changes("demographic_parity", [[100, 50]], [[20, 25]], 0.8)
+    12.5
+    >>> sizes, positives = [[10, 100], [20, 100]], [[3, 50], [4, 60]]
+    >>> round(fewest_expected_changes("equalized_odds", sizes, positives, 0.2), 9)
+    6.0
+    """
+    constraint = simple_constraint(constraints, "The fewest expected changes")
+    rows = CountProblem(constraint, *read_counts(constraint, sizes, positives)).rate_rows()
+    bound = float(read_target(constraint, target))
+    if constraint.is_ratio:
+        return _ratio_cost(rows[0], bound)
+    if len(rows) == 1:
+        return float(relaxed_gap_costs(rows[0], np.array([bound]))[0])
+    # Both costs are convex in their ceiling, and have kinks only at differences of two rates.
+    first, second = (np.abs(row.rates[:, None] - row.rates).ravel() for row in rows)
+    parts = np.clip(np.concatenate([first, bound - second, [0.0, bound]]), 0.0, bound)
+    costs = relaxed_gap_costs(rows[0], parts) + relaxed_gap_costs(rows[1], bound - parts)
+    return float(costs.min())
+
+
+def _ratio_cost(row: RateRowCounts, floor: float) -> float:
+    """Return the least Σ dist(p, [floor·u·n, u·n]) over the highest rate u in [0, 1]."""
+    highest = np.clip(np.concatenate([row.rates, row.rates / floor]), 0.0, 1.0)[:, None]
+    high, low = highest * row.sizes, floor * highest * row.sizes
+    moves = np.maximum(row.positives - high, low - row.positives)
+    return float(np.maximum(moves, 0.0).sum(axis=1).min())

@@ -6,19 +6,26 @@ has one floor or ceiling on a rate. Every other problem becomes an integer progr
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
-from commod.bounds._fewest import solve_one_rate_row
-from commod.bounds._integer import Answer, TimeLeft
+from commod._data.arrays import Floats
+from commod.bounds._fewest import solve_one_rate_row, solve_two_rate_rows
+from commod.bounds._integer import TIGHTER, Answer, TimeLeft, Window, solve_program
 from commod.bounds._levels import RateRowCounts, gap_floor, ratio_floor
-from commod.bounds._merged import Bounded, IntArray, MergedProblem, merged_problems
-from commod.bounds._split import solve_two_rate_rows
-from commod.bounds._windows import solve_roughly, solve_windows
+from commod.bounds._merged import (
+    Bounded,
+    IntArray,
+    MergedProblem,
+    least_positive,
+    merged_problems,
+)
 from commod.metrics._comparison import GroupComparison, Measures
 
 TIME_LIMIT = 5.0  # seconds
@@ -179,3 +186,279 @@ def _solve_ratio(counts: RateRowCounts, ratio: Fraction) -> IntArray | None:
         return None
     allowed = RateRowCounts(counts.sizes, counts.positives, lowest, counts.highest)
     return solve_one_rate_row(allowed, ratio_floor(counts.sizes, ratio))
+
+
+# ---------------------------------------------------------------------------------------------
+# Search over windows where comparisons are not linear: best first, with proven lower bounds
+
+CLOSEST = 1e-12  # numbers that differ by less are not separated by a split
+SLACKS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # people by which programmes are stricter than asked
+FIXED_EVERY = 4  # ranges after which fixed windows are tried, for moves that keep every bound
+
+
+class _Range(NamedTuple):
+    """Where the lowest number of each comparison lies: `low` and `high`, both (n_comparisons,)."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+
+def solve_windows(problem: MergedProblem, clock: TimeLeft) -> Answer:
+    """Return moves (B,) of the fewest changes that keep every bound, and a proven lower bound.
+
+    The lower bound is infinite where no moves do. The moves are None where none were found in
+    time.
+    """
+    return _Search(problem, clock, separable=SeparableProblem.of(problem)).run()
+
+
+def solve_roughly(problem: MergedProblem, clock: TimeLeft) -> Answer:
+    """Return moves that nearly keep every bound, and a proven lower bound, in a few milliseconds.
+
+    The programme is solved in real numbers, and its moves are rounded. Comparisons that are not
+    linear need a search, which is as long as the clock allows.
+    """
+    if not all(one.is_linear for one in problem.bounded):
+        return solve_windows(problem, clock)
+    windows = _windows(problem.bounded, _anywhere(len(problem.bounded)))
+    return solve_program(problem, windows, clock, is_rounded=True)
+
+
+@dataclass
+class _Search:
+    """The state of the search: the best moves so far, and what is proven about the others.
+
+    `dropped` is the smallest lower bound of ranges that could not be split any more.
+    """
+
+    problem: MergedProblem
+    clock: TimeLeft
+    best: IntArray | None = None
+    n_best: float = math.inf
+    dropped: float = math.inf
+    n_visited: int = 0
+    separable: SeparableProblem | None = None
+    queue: list[tuple[float, int, _Range, IntArray | None]] = field(default_factory=list)
+
+    def run(self) -> Answer:
+        """Return the best moves and the lower bound."""
+        self._push(_anywhere(len(self.problem.bounded)), 0.0)
+        while self.queue and self.queue[0][0] < self.n_best and self.clock.left > 0:
+            lower, _, levels, moves = heapq.heappop(self.queue)
+            if moves is None:  # its programme ran out of time
+                self.dropped = min(self.dropped, lower)
+            else:
+                self._visit(levels, moves, lower)
+        lower = min([self.dropped, *(entry[0] for entry in self.queue)])
+        if self.best is None and math.isfinite(lower):
+            self._try_rounded()
+        return Answer(self.best, min(lower, self.n_best))
+
+    def _push(self, levels: _Range, parent: float) -> None:
+        """Bound a range of levels from below, and put it into the queue."""
+        windows = _windows(self.problem.bounded, levels)
+        answer = self._solve(windows)
+        lower = max(answer.lower_bound, parent)
+        if answer.moves is None and math.isfinite(lower):  # out of time: real numbers are quick
+            answer = solve_program(self.problem, windows, self.clock, is_rounded=True)
+            lower = max(answer.lower_bound, lower)
+            self._record(answer.moves)
+        if lower < self.n_best:
+            self.n_visited += 1
+            heapq.heappush(self.queue, (lower, self.n_visited, levels, answer.moves))
+
+    def _visit(self, levels: _Range, moves: IntArray, lower: float) -> None:
+        """Record the moves if they keep every bound; split the range otherwise."""
+        self._record(moves)
+        if self.n_best <= lower:
+            return
+        if self.n_visited % FIXED_EVERY == 1:
+            self._try_fixed(levels, moves)
+        for i, one in enumerate(self.problem.bounded):
+            at = None if one.is_linear else _split(one, moves, levels.low[i], levels.high[i])
+            if at is not None:
+                self._push(levels._replace(high=_put(levels.high, i, at)), lower)
+                self._push(levels._replace(low=_put(levels.low, i, at)), lower)
+                return
+        # Only the tolerance of HiGHS is violated, or the time for this range was over.
+        self.dropped = min(self.dropped, lower)
+        self._try(_windows(self.problem.bounded, levels), slack=TIGHTER)
+
+    def _record(self, moves: IntArray | None) -> None:
+        """Keep the moves if they are the fewest so far that keep every bound."""
+        if moves is None:
+            return
+        n_changes = int(np.abs(moves).sum())
+        if n_changes < self.n_best and self.problem.is_kept(moves):
+            self.best, self.n_best = moves, n_changes
+
+    def _solve(self, windows: Sequence[Window | None], slack: float = 0.0) -> Answer:
+        """Return the fewest changes within windows; fewer than those of the best moves so far."""
+        most = self.n_best - 1
+        if self.separable is not None and windows[0] is not None and not slack:
+            return self.separable.solve(windows[0], most)
+        return solve_program(self.problem, windows, self.clock, most_changes=most, slack=slack)
+
+    def _try(self, windows: Sequence[Window | None], slack: float = 0.0) -> None:
+        """Record the moves within windows, if they keep every bound."""
+        self._record(self._solve(windows, slack).moves)
+
+    def _try_fixed(self, levels: _Range, moves: IntArray) -> None:
+        """Try windows that are exactly as wide as the bounds allow, near the numbers at `moves`."""
+        if not all(one.is_linear for one in self.problem.bounded):
+            self._try(_fixed_windows(self.problem.bounded, levels, moves))
+
+    def _try_rounded(self) -> None:
+        """Solve stricter programmes in real numbers, and round their moves."""
+        anywhere = _anywhere(len(self.problem.bounded))
+        windows = _windows(self.problem.bounded, anywhere)
+        for slack in SLACKS:
+            answer = solve_program(self.problem, windows, self.clock, slack=slack, is_rounded=True)
+            if answer.moves is None:
+                return
+            windows = _fixed_windows(self.problem.bounded, anywhere, answer.moves)
+            self._record(answer.moves)
+            if self.best is not None:
+                return
+
+
+def _anywhere(size: int) -> _Range:
+    return _Range((0.0,) * size, (math.inf,) * size)
+
+
+def _fixed_windows(
+    bounded: Sequence[Bounded], levels: _Range, moves: IntArray
+) -> list[Window | None]:
+    return [
+        None if one.is_linear else _fixed_window(one, moves, low, high)
+        for one, low, high in zip(bounded, *levels, strict=True)
+    ]
+
+
+def _put(values: tuple[float, ...], i: int, value: float) -> tuple[float, ...]:
+    return (*values[:i], value, *values[i + 1 :])
+
+
+def _windows(bounded: Sequence[Bounded], levels: _Range) -> list[Window | None]:
+    """Return the window that each range of the lowest number leaves; None for linear bounds."""
+    return [
+        None if one.is_linear else Window(low, _top(one, high))
+        for one, low, high in zip(bounded, *levels, strict=True)
+    ]
+
+
+def _top(one: Bounded, lowest: float) -> float:
+    """Return the largest number that is allowed beside a lowest number."""
+    bound = float(one.target)
+    return lowest / bound if one.comparison.kind == "ratio" else lowest + bound
+
+
+def _bottom(one: Bounded, highest: float) -> float:
+    """Return the smallest number that is allowed beside a highest number."""
+    bound = float(one.target)
+    return highest * bound if one.comparison.kind == "ratio" else highest - bound
+
+
+def _split(one: Bounded, moves: IntArray, low: float, high: float) -> float | None:
+    """Return a level that excludes the moves from both parts; None where they keep the bound."""
+    values = one.tables[0].values(moves.astype(np.float64))
+    if np.isnan(values).any():
+        return None
+    lowest, needed = float(values.min()), _bottom(one, float(values.max()))
+    middle = (lowest + needed) / 2
+    return middle if needed - lowest > CLOSEST and low < middle < high else None
+
+
+def _fixed_window(one: Bounded, moves: IntArray, low: float, high: float) -> Window:
+    """Return a window as wide as the bound allows, in the middle of the numbers at `moves`."""
+    values = one.tables[0].values(moves.astype(np.float64))
+    known = values[~np.isnan(values)]
+    lowest, highest = (float(known.min()), float(known.max())) if len(known) else (low, low)
+    level = min(max((lowest + _bottom(one, highest)) / 2, low), high)
+    return Window(level, _top(one, level))
+
+
+# ---------------------------------------------------------------------------------------------
+# Find the fewest changes of each group alone that bring its number into a window
+
+ROUNDING = 1e-9  # people: far above rounding errors, so that no allowed count is lost
+SMALLEST_WEIGHT = 1e-14  # a smaller one is 0, but for rounding errors
+
+
+@dataclass(frozen=True)
+class SeparableProblem:
+    """One comparison whose groups share no cell; each group moves one or two cells."""
+
+    problem: MergedProblem
+    cells: tuple[IntArray, ...]  # of each group
+
+    @classmethod
+    def of(cls, problem: MergedProblem) -> SeparableProblem | None:
+        """Return the problem; None where groups share cells or move more than two."""
+        if len(problem.bounded) != 1 or problem.bounded[0].is_linear:
+            return None
+        (table,) = problem.bounded[0].tables
+        assert table.denominator is not None
+        is_moved = (table.numerator != 0) | (table.denominator != 0)
+        n_moved = is_moved.sum(axis=1)
+        if (is_moved.sum(axis=0) > 1).any() or (n_moved > 2).any() or (n_moved < 1).any():
+            return None
+        return cls(problem, tuple(np.flatnonzero(row) for row in is_moved))
+
+    def solve(self, window: Window, most_changes: float = math.inf) -> Answer:
+        """Return the fewest changes that bring all numbers into the window.
+
+        The lower bound is infinite where no moves do, or not with at most `most_changes`.
+        """
+        moves = np.zeros(len(self.problem.n_up), dtype=np.int64)
+        n_changes = 0
+        for group, cells in enumerate(self.cells):
+            best = self._moves_of(group, cells, window, most_changes - n_changes)
+            if best is None:
+                return Answer(None, math.inf)
+            moves[cells] = best
+            n_changes += int(np.abs(best).sum())
+        return Answer(moves, float(n_changes))
+
+    def _moves_of(
+        self, group: int, cells: IntArray, window: Window, most: float
+    ) -> IntArray | None:
+        """Return the moves of the one or two cells of a group, (n_cells,)."""
+        if most < 0:
+            return None
+        n_up, n_down = (part[cells] for part in (self.problem.n_up, self.problem.n_down))
+        reach = int(min(most, max(n_up[0], n_down[0])))
+        first = np.arange(-min(n_down[0], reach), min(n_up[0], reach) + 1)
+        low = np.full(len(first), -n_down[1] if len(cells) > 1 else 0, dtype=np.float64)
+        high = np.full(len(first), n_up[1] if len(cells) > 1 else 0, dtype=np.float64)
+        for weights, limit in self._inequalities(group, window):
+            needed = limit - weights[cells[0]] * first - ROUNDING
+            weight = weights[cells[1]] if len(cells) > 1 else 0.0
+            if weight > SMALLEST_WEIGHT:
+                low = np.maximum(low, np.ceil(needed / weight - ROUNDING))
+            elif weight < -SMALLEST_WEIGHT:
+                high = np.minimum(high, np.floor(needed / weight + ROUNDING))
+            else:
+                high[needed > 0] = -math.inf
+        second = np.clip(0.0, low, high)
+        costs = np.where(low <= high, np.abs(first) + np.abs(second), math.inf)
+        best = int(costs.argmin())
+        if math.isinf(costs[best]) or costs[best] > most:
+            return None
+        return np.array([first[best], second[best]][: len(cells)]).astype(np.int64)
+
+    def _inequalities(self, group: int, window: Window) -> list[tuple[Floats, float]]:
+        """Return (weights, limit) of weights @ moves ≥ limit: the window, and what is defined."""
+        one = self.problem.bounded[0]
+        (table,) = one.tables
+        assert table.denominator is not None
+        top, bottom = table.numerator[group], table.denominator[group]
+        start, scale = float(table.constant[group]), float(table.scale[group])
+        found = [(bottom, least_positive(bottom) / 2 - scale)]
+        if one.comparison.kind == "ratio":
+            found.append((top, least_positive(top) / 2 - start))
+        if math.isfinite(window.low):
+            found.append((top - window.low * bottom, window.low * scale - start))
+        if math.isfinite(window.high):
+            found.append((window.high * bottom - top, start - window.high * scale))
+        return found

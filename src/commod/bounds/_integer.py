@@ -7,17 +7,22 @@ only where a window for the numbers of all groups is given.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import math
+import os
+import tempfile
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from commod._data.arrays import Floats
 from commod.bounds._levels import largest_denominator
-from commod.bounds._merged import Bounded, FloatArray, IntArray, MergedProblem, least_positive
-from commod.bounds._quiet import without_debug_lines
+from commod.bounds._merged import Bounded, IntArray, MergedProblem, least_positive
 from commod.metrics._comparison import Measures
 
 if TYPE_CHECKING:
@@ -60,7 +65,7 @@ class _Rows:
     """Rows low ≤ weights @ moves + levels @ level ≤ high."""
 
     n_movable: IntArray
-    moves: list[FloatArray] = field(default_factory=list)
+    moves: list[Floats] = field(default_factory=list)
     levels: list[dict[int, float]] = field(default_factory=list)
     low: list[float] = field(default_factory=list)
     high: list[float] = field(default_factory=list)
@@ -76,7 +81,7 @@ class _Rows:
 
     def add(
         self,
-        moves: FloatArray,
+        moves: Floats,
         low: float,
         high: float,
         levels: dict[int, float] | None = None,
@@ -259,3 +264,66 @@ def _read(result: OptimizeResult, n_moves: int) -> Answer:
     proven = result.fun if result.status == 0 else result.mip_dual_bound
     is_known = proven is not None and math.isfinite(proven)
     return Answer(moves, max(math.ceil(proven - 1e-6), 0.0) if is_known else 0.0)
+
+
+# ---------------------------------------------------------------------------------------------
+# Keep a debug line of HiGHS away from the standard output
+
+DEBUG_LINE = b"HighsMipSolverData::"
+STDOUT = 1  # the file descriptor
+
+
+class _Diversion:
+    """Standard output that goes to a file while at least one thread solves a programme."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.n_inside = 0
+        self.original = -1
+        self.written: IO[bytes] | None = None
+
+    def enter(self) -> bool:
+        """Divert the standard output; return False where there is none."""
+        with self.lock:
+            if not self.n_inside:
+                try:
+                    self.original = os.dup(STDOUT)
+                except OSError:
+                    return False
+                self.written = tempfile.TemporaryFile()  # noqa: SIM115 - `leave` closes it
+                os.dup2(self.written.fileno(), STDOUT)
+            self.n_inside += 1
+            return True
+
+    def leave(self) -> None:
+        """Restore the standard output, and write what others wrote to it meanwhile."""
+        with self.lock:
+            self.n_inside -= 1
+            if self.n_inside:
+                return
+            ctypes.CDLL(None).fflush(None)  # HiGHS prints through the buffer of C
+            os.dup2(self.original, STDOUT)
+            os.close(self.original)
+            assert self.written is not None
+            with self.written as file:
+                file.seek(0)
+                others = [line for line in file if not line.startswith(DEBUG_LINE)]
+            for line in others:
+                os.write(STDOUT, line)
+
+
+_DIVERSION = _Diversion()
+
+
+@contextlib.contextmanager
+def without_debug_lines() -> Iterator[None]:
+    """Drop the debug lines of HiGHS from the standard output; all else is written.
+
+    Nothing is done where a program has no standard output, and on Windows.
+    """
+    is_diverted = os.name == "posix" and _DIVERSION.enter()
+    try:
+        yield
+    finally:
+        if is_diverted:
+            _DIVERSION.leave()

@@ -23,9 +23,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats
+
 IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
-CostFunction = Callable[[FloatArray], FloatArray]  # shape (N,) to (N,)
+CostFunction = Callable[[Floats], Floats]  # shape (N,) to (N,)
 
 MARGIN = 1e-3  # far above rounding errors of float64 costs, far below one person
 SMALLEST_BATCH, LARGEST_BATCH = 64, 2**17  # levels that are tried at once
@@ -42,7 +43,7 @@ class RateRowCounts:
     highest: IntArray
 
     @property
-    def rates(self) -> FloatArray:
+    def rates(self) -> Floats:
         """Return the share of positives per group, shape (G,)."""
         return self.positives / self.sizes
 
@@ -57,7 +58,7 @@ class RateRowCounts:
         rates = self.exact_rates(positives)
         return max(rates) - min(rates)
 
-    def unfairness(self, positives: IntArray, *, is_ratio: bool) -> FloatArray:
+    def unfairness(self, positives: IntArray, *, is_ratio: bool) -> Floats:
         """Return the gap of the rates, or minus their ratio, for counts (N, G); shape (N,)."""
         rates, at = positives / self.sizes, np.arange(len(positives))
         top, bottom = rates.argmax(axis=1), rates.argmin(axis=1)
@@ -122,11 +123,11 @@ class Objective(Protocol):
 
     def cost(self, low: IntArray, high: IntArray) -> NDArray[Any]: ...
 
-    def relaxed_cost(self, low: FloatArray, high: FloatArray) -> FloatArray: ...
+    def relaxed_cost(self, low: Floats, high: Floats) -> Floats: ...
 
     def rounding(self, cost: float) -> float: ...
 
-    def tie_break(self, low: IntArray, high: IntArray) -> tuple[FloatArray, ...]: ...
+    def tie_break(self, low: IntArray, high: IntArray) -> tuple[Floats, ...]: ...
 
     def is_ideal(self, interval: CountInterval) -> bool: ...
 
@@ -265,7 +266,7 @@ class _LevelSearch:
         top = float(np.min(row.highest / row.sizes) + floor.drop) / floor.slope
         return start, min(1.0, top + 1e-12)  # slightly too many: exact counts are checked later
 
-    def relaxed(self, levels: FloatArray) -> FloatArray:
+    def relaxed(self, levels: Floats) -> Floats:
         """Return the relaxed cost of each level, (N,)."""
         row, floor = self.row, self.floor
         low = np.maximum((floor.slope * levels - floor.drop)[:, None] * row.sizes, row.lowest)
@@ -321,7 +322,7 @@ class _LevelSearch:
 
 
 def relaxed_minimum(
-    relaxed: CostFunction, levels: FloatArray, n_refinements: int, prefer_high: bool
+    relaxed: CostFunction, levels: Floats, n_refinements: int, prefer_high: bool
 ) -> tuple[float, float]:
     """Return the level of least relaxed cost and that cost; of several, the preferred end."""
     for n_left in range(n_refinements, -1, -1):
@@ -339,7 +340,7 @@ def relaxed_minimum(
 # Relaxed costs of a gap
 
 
-def relaxed_gap_costs(row: RateRowCounts, gaps: FloatArray) -> FloatArray:
+def relaxed_gap_costs(row: RateRowCounts, gaps: Floats) -> Floats:
     """Return the fewest changes in real numbers that bring the gap to each of `gaps`, (N,)."""
     rates, t = row.rates, gaps[:, None]
     levels = np.concatenate([np.broadcast_to(rates, (len(gaps), len(rates))), rates + t], axis=1)

@@ -17,10 +17,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats
 from commod.metrics._cells import DIGITS
 from commod.metrics._comparison import GroupComparison, Measures
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 # Metrics are rounded to DIGITS, so a value this close to a bound keeps it.
@@ -98,7 +98,7 @@ def exact_numbers(table: Measures, moves: IntArray) -> list[Fraction | None]:
     return [top / bottom if bottom > 0 else None for top, bottom in zip(tops, bottoms, strict=True)]
 
 
-def _exact_sums(slopes: FloatArray, constant: FloatArray, moves: IntArray) -> list[Fraction]:
+def _exact_sums(slopes: Floats, constant: Floats, moves: IntArray) -> list[Fraction]:
     """Return weighted numbers of people; 0 where only rounded weights keep them above it."""
     counts, sums = moves.tolist(), []
     for weights, start in zip(slopes.tolist(), constant.tolist(), strict=True):
@@ -108,7 +108,7 @@ def _exact_sums(slopes: FloatArray, constant: FloatArray, moves: IntArray) -> li
     return [value if value > at else Fraction(0) for value, at in zip(sums, least, strict=True)]
 
 
-def least_positive(slopes: FloatArray) -> float:
+def least_positive(slopes: Floats) -> float:
     """Return the smallest number above zero that a sum of counts with these weights can be."""
     weights = np.abs(slopes[slopes != 0])
     return float(weights.min()) if len(weights) else 0.0
@@ -186,7 +186,7 @@ def _from_moves(table: Measures, positives: IntArray) -> Measures:
     return replace(table, constant=constant, scale=table.scale + table.denominator @ positives)
 
 
-def _slopes(bounded: Sequence[Bounded]) -> FloatArray:
+def _slopes(bounded: Sequence[Bounded]) -> Floats:
     """Return all weights of the moves, one row per group, table and comparison."""
     parts = []
     for one in bounded:
@@ -195,7 +195,7 @@ def _slopes(bounded: Sequence[Bounded]) -> FloatArray:
     return np.vstack(parts)
 
 
-def _both(table: Measures) -> tuple[FloatArray, FloatArray]:
+def _both(table: Measures) -> tuple[Floats, Floats]:
     assert table.denominator is not None
     return table.numerator, table.denominator
 

@@ -12,6 +12,7 @@ import narwhals as nw
 from commod._text import n_of
 from commod.cli._options import NameOptions
 from commod.cli._rows import LoadedRows, TableReader, with_label_dtype
+from commod.cli._tables import OpenTable
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:

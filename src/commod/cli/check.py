@@ -116,7 +116,7 @@ def command(
 
 def _conditions(patch: Patch) -> tuple[str, ...]:
     """Return the columns that constraints of a patch are within."""
-    from commod.patch.constraints_check import stated_in
+    from commod.patch.checking import stated_in
 
     conditions = (constraint.within for constraint, _ in stated_in(patch.content))
     return tuple(dict.fromkeys(within.column for within in conditions if within is not None))

@@ -83,7 +83,7 @@ def command(
 def _explored(job: Job, rows: LoadedRows, port: int) -> Iterator[Explorer]:
     """Yield the page of an update that is fitted here."""
     from commod._explore.edits import PeopleOfFit
-    from commod._explore.entry import open_session, serve
+    from commod._explore.server import open_session, serve
 
     people = PeopleOfFit(rows.X, rows.y, rows.groups)
     task = f"looking for the fewest changes ({len(rows):,} rows)"

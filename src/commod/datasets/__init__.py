@@ -13,12 +13,14 @@ All loaders return a scikit-learn `Bunch` with `data`, `target`, `sensitive_feat
 describe real people, and institutions made their labels.
 """
 
-from commod.datasets._adult import fetch_adult
-from commod.datasets._bank_marketing import fetch_bank_marketing
 from commod.datasets._compas import load_compas
 from commod.datasets._describe import describe_groups
-from commod.datasets._german_credit import fetch_german_credit
-from commod.datasets._law_school import fetch_law_school
+from commod.datasets._fetched import (
+    fetch_adult,
+    fetch_bank_marketing,
+    fetch_german_credit,
+    fetch_law_school,
+)
 from commod.datasets._synthetic import make_biased
 
 __all__ = [

@@ -8,7 +8,7 @@ import zlib
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from commod.datasets._tables import as_bunch, check_digest, white_or_not
+from commod.datasets._files import as_bunch, check_digest, white_or_not
 from commod.exceptions import DatasetError
 
 if TYPE_CHECKING:
@@ -18,15 +18,8 @@ FILE_NAME = "compas.csv.gz"
 # Digest of the CSV inside, because compressed bytes differ between versions of zlib.
 CSV_SHA256 = "062acac67b8bed7a2f2c068d3c29794954bff13ebf21f131ca6f48162fbe2707"
 FEATURES = (
-    "sex",
-    "age",
-    "age_cat",
-    "juv_fel_count",
-    "juv_misd_count",
-    "juv_other_count",
-    "priors_count",
-    "c_charge_degree",
-    "c_charge_desc",
+    *("sex", "age", "age_cat", "juv_fel_count", "juv_misd_count", "juv_other_count"),
+    *("priors_count", "c_charge_degree", "c_charge_desc"),
 )
 SENSITIVE = "race"
 TARGET = "two_year_recid"
@@ -79,9 +72,9 @@ def load_compas(*, as_frame: bool = True, return_X_y: bool = False) -> Bunch | t
         table[list(FEATURES)],
         table[TARGET],
         white_or_not(race == "Caucasian"),
-        as_frame=as_frame,
-        return_X_y=return_X_y,
-        description="compas",
+        "compas",
+        as_frame,
+        return_X_y,
         race=race if as_frame else race.to_numpy(dtype=object),
     )
 

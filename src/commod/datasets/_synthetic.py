@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod.datasets._tables import as_bunch
+from commod._data.arrays import Floats
+from commod.datasets._files import as_bunch
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
-
-Floats = NDArray[np.float64]
 
 
 def make_biased(
@@ -113,9 +112,9 @@ def make_biased(
     group, numbers, target, category = _draw(n_samples, population, rng)
     return as_bunch(
         *_as_pandas(numbers, category, target, group),
-        as_frame=as_frame,
-        return_X_y=return_X_y,
-        description="biased",
+        "biased",
+        as_frame,
+        return_X_y,
         proba_target=_proba_target(numbers, population),
         proba_sensitive=_proba_sensitive(numbers, category, population),
         group_names=[f"g{s}" for s in range(len(group_shares))],

@@ -5,15 +5,16 @@ NaN, never a number that looks fair. Fairness values are computed in exact fract
 weights and rounded once. So a P-rule of four fifths is the float 0.8 and passes ``>= 0.8``.
 """
 
-from commod.metrics._abroca import (
-    RocComparison,
-    RocGap,
-    abroca,
-    compare_roc_curves,
-    group_auc,
+from commod.metrics._changes import (
+    ChangeCounts,
+    ScoreAgreement,
+    change_locality,
+    change_rate,
+    concept_redundancy,
+    concept_sparsity,
+    count_changes,
+    score_agreement,
 )
-from commod.metrics._changes import ChangeCounts, change_locality, change_rate, count_changes
-from commod.metrics._concepts import concept_redundancy, concept_sparsity
 from commod.metrics._fairness import (
     GroupRates,
     disparate_mistreatment,
@@ -30,7 +31,13 @@ from commod.metrics._outscoring import (
     outscoring_probability,
 )
 from commod.metrics._reference import adverse_impact_ratio, standardized_mean_difference
-from commod.metrics._scores import ScoreAgreement, score_agreement
+from commod.metrics._roc import (
+    RocComparison,
+    RocGap,
+    abroca,
+    compare_roc_curves,
+    group_auc,
+)
 
 __all__ = [
     "ChangeCounts",

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
 from commod._text import n_of
 from commod.exceptions import InputError
 from commod.metrics._comparison import CellRows, GroupComparison, comparisons
 from commod.metrics._constraint import Constraint
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.intp]
 
 MAX_STRATA = 200  # that are compared: a search looks at each of them, and so do people
@@ -31,7 +30,7 @@ class Strata:
 
     codes: IntArray
     labels: tuple[Hashable, ...]
-    is_compared: BoolArray
+    is_compared: Mask
     n_left_out: int = 0
 
     @classmethod
@@ -51,8 +50,8 @@ def strata_of(
     labels: Sequence[Hashable],
     group: IntArray,
     n_groups: int,
-    label: BoolArray | None,
-    is_counted: BoolArray | None = None,
+    label: Mask | None,
+    is_counted: Mask | None = None,
     n_people: IntArray | None = None,
 ) -> Strata:
     """Return the strata of a conditional constraint; `codes` (n,) index the values `labels`.
@@ -82,7 +81,7 @@ def strata_of(
     return Strata(number[codes], names, is_large[is_kept], n_left_out)
 
 
-def _check_strata(constraint: Constraint, is_kept: BoolArray, smallest: NDArray[np.int64]) -> None:
+def _check_strata(constraint: Constraint, is_kept: Mask, smallest: NDArray[np.int64]) -> None:
     """Refuse a condition that leaves nothing to compare, or too much."""
     within = constraint.within
     assert within is not None
@@ -125,8 +124,8 @@ class CellTable:
     stratum: IntArray
     n_groups: int
     rows: tuple[CellRows, ...]
-    is_compared: tuple[BoolArray, ...]
-    probabilities: FloatArray | None = None
+    is_compared: tuple[Mask, ...]
+    probabilities: Floats | None = None
 
     @classmethod
     def of(
@@ -135,8 +134,8 @@ class CellTable:
         strata: Sequence[Strata],
         group: IntArray,
         n_groups: int,
-        label: BoolArray | None,
-        probabilities: FloatArray | None = None,
+        label: Mask | None,
+        probabilities: Floats | None = None,
     ) -> CellTable:
         """Return the cells of the people whose `group` (n,) is not −1.
 
@@ -163,7 +162,7 @@ class CellTable:
         """Return (R, G)."""
         return len(self.rows[0].label), self.n_groups
 
-    def totals(self, values: FloatArray) -> FloatArray:
+    def totals(self, values: Floats) -> Floats:
         """Return the sum of `values` (n,) in each cell, shape (R, G)."""
         if self.probabilities is not None:
             row = np.where(self.index < 0, -1, self.index // self.n_groups)
@@ -172,18 +171,16 @@ class CellTable:
         sums = np.bincount(self.index + 1, values, minlength=n_cells + 1)[1:]
         return np.asarray(sums, dtype=np.float64).reshape(self.shape)
 
-    def comparisons(self, i: int, sizes: FloatArray) -> list[GroupComparison]:
+    def comparisons(self, i: int, sizes: Floats) -> list[GroupComparison]:
         """Return the comparisons of the i-th constraint where cells have `sizes` (R, G)."""
         return comparisons(self.constraints[i], self.rows[i], sizes, self.is_compared[i])
 
-    def value(self, i: int, sizes: FloatArray, positives: FloatArray) -> float:
+    def value(self, i: int, sizes: Floats, positives: Floats) -> float:
         """Return the i-th constraint's metric from counts of shape (R, G); NaN if not defined."""
         return worst_value(self.constraints[i], self.comparisons(i, sizes), positives.ravel())
 
 
-def expected_totals(
-    row: IntArray, n_rows: int, probabilities: FloatArray, values: FloatArray
-) -> FloatArray:
+def expected_totals(row: IntArray, n_rows: int, probabilities: Floats, values: Floats) -> Floats:
     """Return the expected sum of `values` (n,) in each cell, (n_rows, G).
 
     Person i is in row `row[i]` of the cells, or in none for −1, and in a group with
@@ -197,7 +194,7 @@ def expected_totals(
 
 
 def worst_value(
-    constraint: Constraint, compared: Sequence[GroupComparison], positives: FloatArray
+    constraint: Constraint, compared: Sequence[GroupComparison], positives: Floats
 ) -> float:
     """Return the least fair value of some comparisons at `positives` (A,).
 

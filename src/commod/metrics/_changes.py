@@ -10,20 +10,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
 from commod._data.columns import Column, read_columns
 from commod._data.groups import Groups, read_groups
-from commod._data.labels import binary_outcomes, check_length, read_label_pair
+from commod._data.labels import binary_outcomes, check_length, read_label_pair, read_scores
 from commod._data.tables import check_same_rows
 from commod._data.weights import check_weights
 from commod.exceptions import InputError
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
+# ---------------------------------------------------------------------------------------------
+# Measure how sparse concepts are, and how much they overlap
+
+# ---------------------------------------------------------------------------------------------
+# Measure how far edited scores are from the base scores
+
 
 PAIR = ("y_before", "y_after")  # names of the two columns of decisions
 
 
-def _changed_rows(y_before: Any, y_after: Any) -> BoolArray:
+def _changed_rows(y_before: Any, y_after: Any) -> Mask:
     before, after = read_label_pair(y_before, y_after, PAIR)
     is_text = [labels.dtype.kind in "US" for labels in (before, after)]
     if is_text[0] != is_text[1] and "O" not in (before.dtype.kind, after.dtype.kind):
@@ -122,7 +127,7 @@ def count_changes(
 
 
 def _counts_by_group(
-    gains: BoolArray, losses: BoolArray, groups: Groups
+    gains: Mask, losses: Mask, groups: Groups
 ) -> dict[Hashable, tuple[int, int, int]]:
     counts = [
         np.bincount(groups.codes[rows], minlength=len(groups.labels)).tolist()
@@ -204,7 +209,7 @@ def _one_hot(column: Column) -> Any:
     return csc_matrix((np.ones(len(codes)), (np.arange(len(codes)), codes)))
 
 
-def _ranks_and_missing(values: FloatArray) -> Any:
+def _ranks_and_missing(values: Floats) -> Any:
     from scipy.sparse import csc_matrix
 
     # Trees work in float32. Ranks keep the order of values that are equal or infinite in float32.
@@ -215,3 +220,175 @@ def _ranks_and_missing(values: FloatArray) -> Any:
         return csc_matrix(ranks[:, None])
     # One column ranks missing values below all others, one above: a split can go either way.
     return csc_matrix(np.column_stack([ranks, np.where(missing, ranks.max() + 1, ranks)]))
+
+
+def _signed_support(concept_weights: Any, eps: float) -> NDArray[np.int_]:
+    """Return the sign of each weight, shape (k, d); 0 where a weight counts as zero."""
+    try:
+        weights = np.asarray(concept_weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"concept_weights must be a table of numbers: {error}", parameter="concept_weights"
+        ) from error
+    if weights.ndim != 2 or 0 in weights.shape:
+        raise InputError(
+            "concept_weights must have one row per concept and one column per term; got shape "
+            f"{weights.shape}.",
+            parameter="concept_weights",
+        )
+    if not np.isfinite(weights).all():
+        raise InputError(
+            "concept_weights contains NaN or infinite values; all must be finite.",
+            parameter="concept_weights",
+        )
+    if not 0 <= eps < 1:
+        raise InputError(
+            f"eps={eps!r} must be in [0, 1), because rows are scaled to unit norm.", parameter="eps"
+        )
+    return (np.sign(weights) * (np.abs(_unit_rows(weights)) > eps)).astype(int)
+
+
+def _unit_rows(weights: Floats) -> Floats:
+    # Dividing by the largest entry first avoids overflow and underflow of the squares.
+    largest = np.abs(weights).max(axis=1, keepdims=True)
+    scaled = weights / np.where(largest > 0, largest, 1)
+    norm = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return np.asarray(scaled / np.where(norm > 0, norm, 1))
+
+
+def concept_sparsity(concept_weights: Any, *, eps: float = 0.01) -> float:
+    """Return the share of concept weights that are zero, in [0, 1]; higher is easier to read.
+
+    Parameters
+    ----------
+    concept_weights : array-like of shape (n_concepts, n_terms)
+    eps : float, default=0.01
+        A weight up to this size counts as zero, after its row is scaled to unit Euclidean norm.
+
+    Returns
+    -------
+    float
+        1 when all weights are zero.
+
+    Examples
+    --------
+    >>> concept_sparsity([[0.5, -0.3, 0.005, 0], [0.4, 0.3, 0, 0.2]])
+    0.375
+    """
+    return float(np.mean(_signed_support(concept_weights, eps) == 0))
+
+
+def concept_redundancy(concept_weights: Any, *, eps: float = 0.01) -> float:
+    """Return how much pairs of concepts use the same terms with the same sign, in [0, 1].
+
+    The value is the mean Jaccard index over the pairs. A term used with opposite signs does not
+    count as shared.
+
+    Parameters
+    ----------
+    concept_weights : array-like of shape (n_concepts, n_terms)
+    eps : float, default=0.01
+        As in `concept_sparsity`.
+
+    Returns
+    -------
+    float
+        0 for a single concept; a pair of all-zero concepts counts as 0.
+
+    Examples
+    --------
+    >>> concept_redundancy([[0.5, -0.3, 0.005, 0], [0.4, 0.3, 0, 0.2]])
+    0.25
+    """
+    support = _signed_support(concept_weights, eps)
+    first, second = np.triu_indices(len(support), k=1)
+    if len(first) == 0:
+        return 0.0
+    used = np.hstack([support > 0, support < 0]).astype(int)
+    shared = (used @ used.T)[first, second]
+    either = used.sum(axis=1)[first] + used.sum(axis=1)[second] - shared
+    return float(np.mean(shared / np.maximum(either, 1)))
+
+
+@dataclass(frozen=True)
+class ScoreAgreement:
+    """How close two columns of scores are; see `score_agreement`.
+
+    Examples
+    --------
+    >>> score_agreement([0.5, 0.5], [0.5, 0.25]).correlation
+    nan
+    """
+
+    mean_absolute_difference: float
+    correlation: float
+    rank_correlation: float
+    share_identical: float
+
+
+def score_agreement(
+    scores_before: Any, scores_after: Any, *, sample_weight: Any = None
+) -> ScoreAgreement:
+    """Return how far scores moved and whether they kept their order.
+
+    Parameters
+    ----------
+    scores_before, scores_after : array-like of shape (n_samples,)
+        Scores in [0, 1].
+    sample_weight : array-like of shape (n_samples,), default=None
+        A row of weight 2 counts as two rows, also in the rank correlation.
+
+    Returns
+    -------
+    ScoreAgreement
+        `mean_absolute_difference` in [0, 1]; `correlation` (Pearson) and `rank_correlation`
+        (Spearman, ties at their mean rank) in [-1, 1], NaN if either column is constant over the
+        rows with weight; `share_identical` in [0, 1], the share of rows whose score is unchanged.
+
+    Examples
+    --------
+    >>> agreement = score_agreement([0.0, 0.5, 1.0], [0.0, 0.75, 1.0])
+    >>> agreement.rank_correlation
+    1.0
+    >>> round(agreement.mean_absolute_difference, 3), round(agreement.share_identical, 3)
+    (0.083, 0.667)
+    """
+    check_same_rows(
+        {
+            "scores_before": scores_before,
+            "scores_after": scores_after,
+            "sample_weight": sample_weight,
+        }
+    )
+    before = read_scores(scores_before, "scores_before")
+    after = read_scores(scores_after, "scores_after")
+    check_length(after, "scores_after", len(before))
+    weight = check_weights(sample_weight, len(before))
+    kept = weight > 0
+    before, after, weight = before[kept], after[kept], weight[kept]
+    return ScoreAgreement(
+        mean_absolute_difference=float(np.sum(weight * np.abs(before - after)) / np.sum(weight)),
+        correlation=_correlation(before, after, weight),
+        rank_correlation=_correlation(_ranks(before, weight), _ranks(after, weight), weight),
+        share_identical=float(np.sum(weight * (before == after)) / np.sum(weight)),
+    )
+
+
+def _ranks(values: Floats, weight: Floats) -> Floats:
+    """Return the mean rank of each value, up to a constant; a row of weight w counts as w rows."""
+    _, codes = np.unique(values, return_inverse=True)
+    total = np.bincount(codes, weight)
+    return np.asarray((np.cumsum(total) - total / 2)[codes])
+
+
+def _correlation(a: Floats, b: Floats, weight: Floats) -> float:
+    if a.min() == a.max() or b.min() == b.max():
+        return math.nan
+    a, b = _centred(a, weight), _centred(b, weight)
+    return float(np.clip((a @ b) / math.sqrt((a @ a) * (b @ b)), -1, 1))
+
+
+def _centred(values: Floats, weight: Floats) -> Floats:
+    """Return the centred values times the root of their weight, the largest scaled to 1."""
+    centred = np.sqrt(weight) * (values - np.average(values, weights=weight))
+    return np.asarray(centred / np.abs(centred).max())

@@ -18,11 +18,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
 from commod.metrics._constraint import Constraint
 from commod.metrics._measures import Measure, Weights
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.intp]
 
 Kind = Literal["ratio", "difference", "floor", "ceiling"]
@@ -36,31 +35,31 @@ class Measures:
     None where the numbers are linear in x.
     """
 
-    numerator: FloatArray
-    constant: FloatArray
-    scale: FloatArray
-    denominator: FloatArray | None = None
+    numerator: Floats
+    constant: Floats
+    scale: Floats
+    denominator: Floats | None = None
 
-    def values(self, x: FloatArray) -> FloatArray:
+    def values(self, x: Floats) -> Floats:
         """Return the numbers at `x` (A,) or at each column of `x` (A, k); NaN for x / 0."""
         tops, bottoms = self._parts(x)
         result = np.full(np.broadcast_shapes(tops.shape, bottoms.shape), np.nan)
         np.divide(tops, bottoms, out=result, where=bottoms > 0)
         return result
 
-    def _parts(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _parts(self, x: Floats) -> tuple[Floats, Floats]:
         across = (slice(None), *(None,) * (x.ndim - 1))
         tops = self.numerator @ x + self.constant[across]
         scale = self.scale[across]
         return tops, scale if self.denominator is None else self.denominator @ x + scale
 
-    def per_rate(self, sizes: FloatArray) -> Measures:
+    def per_rate(self, sizes: Floats) -> Measures:
         """Return the same numbers as functions of the rates x / sizes; `sizes` has shape (A,)."""
         denominator = None if self.denominator is None else self.denominator * sizes
         return replace(self, numerator=self.numerator * sizes, denominator=denominator)
 
     @property
-    def counted(self) -> BoolArray:
+    def counted(self) -> Mask:
         """Return the cells that each number depends on, (m, A)."""
         if self.denominator is None:
             return self.numerator != 0
@@ -76,7 +75,7 @@ class Measures:
         denominator = None if self.denominator is None else self.denominator[:, cells]
         return replace(self, numerator=self.numerator[:, cells], denominator=denominator)
 
-    def linearised(self, x: FloatArray, least: float = 1e-9) -> Measures:
+    def linearised(self, x: Floats, least: float = 1e-9) -> Measures:
         """Return the tangents of the numbers at `x` (A,), which are linear in x.
 
         Denominators below `least` count as `least`: nearly nobody is counted there.
@@ -94,9 +93,9 @@ class Measures:
 class LinearForm(NamedTuple):
     """Inequalities matrix @ x ≤ bound + split·θ, where θ is free; `split` is 0 for one table."""
 
-    matrix: FloatArray
-    bound: FloatArray
-    split: FloatArray
+    matrix: Floats
+    bound: Floats
+    split: Floats
 
 
 @dataclass(frozen=True)
@@ -120,11 +119,11 @@ class GroupComparison:
         """Return whether all numbers are linear in x."""
         return all(table.denominator is None for table in self.tables)
 
-    def per_rate(self, sizes: FloatArray) -> GroupComparison:
+    def per_rate(self, sizes: Floats) -> GroupComparison:
         """Return the same comparison as a function of the rates x / sizes; `sizes` is (A,)."""
         return replace(self, tables=tuple(table.per_rate(sizes) for table in self.tables))
 
-    def value(self, x: FloatArray) -> FloatArray:
+    def value(self, x: Floats) -> Floats:
         """Return the value at `x` (A,), or at each column of `x` (A, k); NaN if not defined."""
         numbers = [table.values(x) for table in self.tables]
         if self.kind in ("floor", "ceiling"):
@@ -137,7 +136,7 @@ class GroupComparison:
         np.divide(lowest[0], highest[0], out=result, where=highest[0] > 0)
         return result
 
-    def excess(self, x: FloatArray, bound: float) -> FloatArray:
+    def excess(self, x: Floats, bound: float) -> Floats:
         """Return by how much the bound is missed at each column of `x` (A, k); ≤ 0 if it is kept.
 
         A value that is not defined misses it by 1.
@@ -146,7 +145,7 @@ class GroupComparison:
         missed = value - bound if self.kind in ("difference", "ceiling") else bound - value
         return np.asarray(np.where(np.isnan(missed), 1.0, missed))
 
-    def linear_form(self, bound: float, x: FloatArray) -> LinearForm:
+    def linear_form(self, bound: float, x: Floats) -> LinearForm:
         """Return the bound as linear inequalities, which are exact where measures are linear.
 
         Otherwise, they are those of the tangents at `x` (A,). There is one inequality per table
@@ -183,7 +182,7 @@ class CellRows(NamedTuple):
 
 
 def comparisons(
-    constraint: Constraint, rows: CellRows, sizes: FloatArray, is_compared: BoolArray
+    constraint: Constraint, rows: CellRows, sizes: Floats, is_compared: Mask
 ) -> list[GroupComparison]:
     """Return the comparisons of a constraint, one per stratum, or one for their average.
 
@@ -220,7 +219,7 @@ def comparisons(
 
 
 def _measures(
-    measure: Measure, rows: CellRows, sizes: FloatArray, stratum: int, groups: IntArray
+    measure: Measure, rows: CellRows, sizes: Floats, stratum: int, groups: IntArray
 ) -> Measures:
     """Return a measure of `groups` (m,) in one stratum as functions of x."""
     shape = (len(groups), *sizes.shape)
@@ -245,8 +244,8 @@ def _weights_in(weights: Weights, label: int) -> tuple[float, float]:
 
 
 def _people_counted(
-    measure: Measure, rows: CellRows, sizes: FloatArray, strata: Sequence[int]
-) -> FloatArray:
+    measure: Measure, rows: CellRows, sizes: Floats, strata: Sequence[int]
+) -> Floats:
     """Return the people of each stratum and group whom a measure counts, (n_strata, G)."""
     is_counted = np.ones(len(rows.label), dtype=bool)
     if measure.needs_labels and measure.label is not None:
@@ -254,7 +253,7 @@ def _people_counted(
     return np.stack([sizes[is_counted & (rows.stratum == s)].sum(axis=0) for s in strata])
 
 
-def _average_of(tables: Sequence[Measures], people: FloatArray, groups: IntArray) -> Measures:
+def _average_of(tables: Sequence[Measures], people: Floats, groups: IntArray) -> Measures:
     """Return the average of measures over strata, weighted by the share of people in each.
 
     `people` (n_strata, G) are those whom the measures count, and `groups` (m,) are compared. Where
@@ -265,7 +264,7 @@ def _average_of(tables: Sequence[Measures], people: FloatArray, groups: IntArray
     shares = people.sum(axis=1) / people.sum()
     factors = shares[:, None] / people[:, groups]  # each group counts as its stratum does
 
-    def mean(parts: Sequence[FloatArray]) -> FloatArray:
+    def mean(parts: Sequence[Floats]) -> Floats:
         across = (slice(None), slice(None), *(None,) * (parts[0].ndim - 1))
         return np.asarray((factors[across] * np.stack(parts)).sum(axis=0))
 

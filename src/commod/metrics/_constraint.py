@@ -17,13 +17,20 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Mask
 from commod._text import shown
 from commod.exceptions import InputError
-from commod.metrics._constraint_text import KNOWN_TEXT, Comparing, Form, Within, read_text
-from commod.metrics._constraint_words import condition_text, definition_text, measure_meaning
+from commod.metrics._constraint_text import (
+    KNOWN_TEXT,
+    Comparing,
+    Form,
+    Within,
+    condition_text,
+    definition_text,
+    measure_meaning,
+    read_text,
+)
 from commod.metrics._measures import MEASURES, Measure
-
-BoolArray = NDArray[np.bool_]
 
 
 class RateRow(NamedTuple):
@@ -286,9 +293,7 @@ class Constraint:
         labels = {row.label for row in self.rate_rows}
         return labels.pop() if len(labels) == 1 else None
 
-    def cells(
-        self, group: NDArray[np.intp], n_groups: int, label: BoolArray | None
-    ) -> NDArray[np.intp]:
+    def cells(self, group: NDArray[np.intp], n_groups: int, label: Mask | None) -> NDArray[np.intp]:
         """Return the cell of each row of data, shape (n,): rate row · n_groups + group.
 
         A row of data that no rate counts has −1, and so has one with `group` −1. No row of data

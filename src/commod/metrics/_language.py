@@ -14,11 +14,30 @@ from commod._text import did_you_mean, shown
 from commod.exceptions import InputError, InputTypeError
 from commod.metrics._conditional import read_rows
 from commod.metrics._constraint import Constraint, constraint_of
-from commod.metrics._constraint_text import FPR, TPR, Comparing, Within, find_form
-from commod.metrics._constraint_words import demand_text
+from commod.metrics._constraint_text import FPR, TPR, Comparing, Within, demand_text, find_form
 from commod.metrics._fairness import value_on_rows
-from commod.metrics._immutable import Immutable
 from commod.metrics._measures import MEASURES
+
+
+class Immutable:
+    """Refuse every change of an attribute, and to be read as true or false."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(
+            f"{type(self).__name__} cannot be changed, as others may use it. Make a new one."
+        )
+
+    def __bool__(self) -> bool:
+        # `A and B` would be B alone
+        raise InputError(
+            "A constraint is neither true nor false. Join two of them with A & B, not with 'and'; "
+            "is_met says whether decisions keep one.",
+            parameter="constraints",
+        )
+
+    def __delattr__(self, name: str) -> None:
+        self.__setattr__(name, None)
+
 
 Bound = float | EllipsisType | None
 _COMPLEMENTS = {"false negative rate": TPR, "true negative rate": FPR}  # 1 minus the rate

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from commod._data.arrays import Floats
 from commod._data.decisions import read_decisions
 from commod._data.groups import read_groups
 from commod._data.labels import is_label_in, read_scores
@@ -15,7 +16,7 @@ from commod._data.tables import check_same_rows
 from commod._data.weights import check_weights
 from commod._text import did_you_mean, list_names, shown
 from commod.exceptions import InputError
-from commod.metrics._fairness import FloatArray, group_shares
+from commod.metrics._fairness import group_shares
 
 
 def adverse_impact_ratio(
@@ -124,14 +125,14 @@ def standardized_mean_difference(
     return dict(zip(labels, mean_differences(means, index, deviation).tolist(), strict=True))
 
 
-def mean_differences(means: FloatArray, reference: int, deviation: float) -> FloatArray:
+def mean_differences(means: Floats, reference: int, deviation: float) -> Floats:
     """Return (mean − mean of the reference) / standard deviation, shape (n_groups,)."""
     if not deviation > 0:
         return np.full(len(means), math.nan)
     return (means - means[reference]) / deviation
 
 
-def reference_index(labels: Any, reference: Any, values: FloatArray) -> int:
+def reference_index(labels: Any, reference: Any, values: Floats) -> int:
     """Return the position of the reference group: as named, or that of the highest value."""
     if reference is None:
         return 0 if np.isnan(values).all() else int(np.nanargmax(values))

@@ -6,16 +6,15 @@ import datetime
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import pairwise
 
 from commod._data.columns import LARGEST
-from commod._record import Value
-from commod._text import shorten
+from commod._record import FurtherConstraint, ScoreMap, Value
+from commod._text import label_text, shorten
+from commod.bounds._counts import read_target
 from commod.exceptions import InputError
-from commod.metrics._constraint import get_constraint
-from commod.patch.calibration_check import check_calibration
-from commod.patch.constraints_check import check_constraints
+from commod.metrics._constraint import Constraint, get_constraint
 from commod.patch.content import (
     SCHEMA,
     BinColumn,
@@ -24,6 +23,7 @@ from commod.patch.content import (
     ColumnOfScore,
     Content,
     DistanceBinColumn,
+    FurtherReached,
     NumberColumn,
     Ratio,
     TermPoints,
@@ -31,7 +31,6 @@ from commod.patch.content import (
     figures_of_edit,
     term_points_of,
 )
-from commod.patch.figures_check import ROUNDING, check_figures
 from commod.scorecard import SCORE_CLIP
 
 
@@ -298,3 +297,217 @@ def check_history(content: Content) -> None:
                     f"{shorten(str(figures))}, but the version {name} it has others."
                 )
         reached = content.reached
+
+
+# ---------------------------------------------------------------------------------------------
+# Refuse a calibration map that does not rise, does not keep decisions or has wrong figures
+
+MOST_KNOTS = 100
+STEEPEST = 1e4  # so that scores that agree to 1e-13 give probabilities that agree to 1e-9
+
+
+def check_calibration(content: Content) -> None:
+    """Refuse what no fitted update can have written; a patch without a map passes."""
+    score_map = content.calibration
+    if score_map is None:
+        return
+    _check_knots(score_map, content.base.threshold)
+    n_rows, n_seen = score_map.n_rows, content.seen.n_rows
+    if not 1 <= n_rows < 2**63 or (n_seen is not None and n_rows > n_seen):
+        known = "" if n_seen is None else f" and at most {n_seen}, the fit rows"
+        raise InputError(
+            f"calibration.n_rows of the patch is {str(n_rows)[:24]}; expected 1 or more{known}."
+        )
+    for field in fields(score_map):
+        value = getattr(score_map, field.name)
+        if isinstance(value, float) and not 0 <= value <= 1:
+            raise InputError(
+                f"calibration.{field.name} of the patch is {value!r}; it must lie between 0 and 1."
+            )
+
+
+def _check_knots(score_map: ScoreMap, threshold: float) -> None:
+    knots = score_map.knots
+    if not 3 <= len(knots) <= MOST_KNOTS:
+        raise InputError(
+            f"The calibration map of the patch has {len(knots)} knots; expected 3 to {MOST_KNOTS}."
+        )
+    if (knots[0].score, knots[-1].score) != (0.0, 1.0):
+        raise InputError("The scores of the calibration map of the patch must go from 0 to 1.")
+    if not (knots[0].probability >= 0 and knots[-1].probability <= 1):
+        raise InputError("The calibration map of the patch has a probability outside [0, 1].")
+    for left, right in pairwise(knots):
+        if left.score >= right.score or left.probability >= right.probability:
+            raise InputError(
+                f"The calibration map of the patch does not rise from the knot at "
+                f"{left.score!r} to the next one."
+            )
+        if right.probability - left.probability > STEEPEST * (right.score - left.score):
+            raise InputError(
+                f"The calibration map of the patch is steeper than {STEEPEST:g} at the knot "
+                f"{left.score!r}, so engines could disagree."
+            )
+    if score_map.threshold_knot(threshold) is None:
+        raise InputError(
+            f"The calibration map of the patch does not map the threshold {threshold!r} to "
+            "itself, so it would change decisions."
+        )
+
+
+# ---------------------------------------------------------------------------------------------
+# Refuse figures of a patch that contradict each other or the request
+
+ROUNDING = 1e-9  # of a share: a sum of weights may exceed 1 by this much
+FIGURE_ROUNDING = 1e-5  # of a measured figure, which has six digits
+FEW_CHANGES = 4  # the limit is computed for a rounded figure, so it may exceed the changes by these
+
+
+def check_figures(content: Content) -> None:
+    """Refuse what no fitted update can have written."""
+    _check_counts(content)
+    _check_direction(content)
+    _check_target(content)
+    _check_promise(content)
+    _check_unchanged(content)
+
+
+def _check_counts(content: Content) -> None:
+    reached, seen = content.reached, content.seen
+    n_read = sum(not isinstance(column, ColumnOfScore) for column in content.ratio.columns)
+    if not n_read <= seen.n_columns < 2**31:
+        raise InputError(
+            f"The patch reads {n_read} columns, but says that the fit rows had "
+            f"{str(seen.n_columns)[:24]}."
+        )
+    for name in ("n_gains", "n_losses", "change_rate", "limit"):
+        value = getattr(reached, name)
+        if value is not None and value < 0:
+            raise InputError(f"reached.{name} of the patch is {value!r}; expected 0 or more.")
+    gains, losses, rate = reached.n_gains, reached.n_losses, reached.change_rate
+    if gains is not None and losses is not None:
+        expected = (gains + losses) / reached.n_rows
+        if expected > 1 + ROUNDING:
+            raise InputError(
+                f"The patch has {gains:g} gains and {losses:g} losses, more than its "
+                f"{reached.n_rows} rows."
+            )
+        if rate is not None and abs(rate - expected) > ROUNDING:
+            raise InputError(
+                f"The patch has change_rate {rate!r}, but {gains:g} gains and {losses:g} losses "
+                f"of {reached.n_rows} rows are {expected:g}."
+            )
+    limit = reached.limit
+    slack = FEW_CHANGES / reached.n_rows
+    if limit is not None and rate is not None and limit > rate + slack:
+        raise InputError(
+            f"The patch has limit {limit!r}, the fewest changes that reach its fairness, but it "
+            f"changes {rate!r} of the decisions, which is less."
+        )
+
+
+def _check_direction(content: Content) -> None:
+    forbidden = {"gains_only": "n_losses", "losses_only": "n_gains"}.get(content.asked.direction)
+    count = None if forbidden is None else getattr(content.reached, forbidden)
+    if count:
+        raise InputError(
+            f"The patch has direction {content.asked.direction!r}, but {count:g} "
+            f"{str(forbidden).removeprefix('n_')}; expected none."
+        )
+
+
+def _check_target(content: Content) -> None:
+    """Refuse a target that is called met or promised where the fairness misses it.
+
+    An update with evidence may be expected to meet its target on new people, and miss it on the fit
+    rows by chance. Then only a promise is compared with its rows.
+    """
+    asked, reached = content.asked, content.reached
+    claims = {"target_met": reached.target_met, "promised": reached.promised}
+    if content.ratio.evidence is not None:
+        del claims["target_met"]
+    claimed = [name for name, is_claimed in claims.items() if is_claimed]
+    if asked.target is None or not claimed:
+        return
+    for (constraint, bound), figures in zip(stated_in(content), reached_in(content), strict=True):
+        fairness = figures.after
+        if bound is not None and (
+            fairness is None or constraint.shortfall(fairness, bound) > FIGURE_ROUNDING
+        ):
+            shown = "not known" if fairness is None else repr(fairness)
+            metric = constraint.metric_of(label_text(None, content.labels.compared))
+            raise InputError(
+                f"The patch has {claimed[0]} = true for {metric} {constraint.sign} "
+                f"{bound:g}, but its fairness_after is {shown}."
+            )
+
+
+def _check_promise(content: Content) -> None:
+    asked, reached = content.asked, content.reached
+    if reached.promised is None:
+        return
+    if asked.confidence is None:
+        raise InputError(
+            f"The patch has promised = {str(reached.promised).lower()}, but no confidence was "
+            "requested; a promise has a confidence."
+        )
+    if reached.promised and asked.target is None:
+        raise InputError("The patch has promised = true, but no target that could be promised.")
+
+
+def _check_unchanged(content: Content) -> None:
+    """Refuse figures that differ before and after although no decision changed."""
+    reached = content.reached
+    if reached.change_rate != 0 and (reached.n_gains, reached.n_losses) != (0, 0):
+        return
+    pairs = [
+        (name, *(getattr(reached, f"{name}_{when}") for when in ("before", "after")))
+        for name in ("fairness", "accuracy")
+    ]
+    pairs += [("fairness", figures.before, figures.after) for figures in reached.further]
+    for name, before, after in pairs:
+        is_same = before is None or after is None or abs(before - after) <= ROUNDING
+        if not is_same or (before is None) != (after is None):
+            raise InputError(
+                f"The patch has {name} {before!r} before and {after!r} after, but no decision "
+                "changed."
+            )
+
+
+# ---------------------------------------------------------------------------------------------
+# Refuse constraints of a patch that cannot be read, and figures that they cannot have
+
+
+def stated_in(content: Content) -> list[tuple[Constraint, float | None]]:
+    """Return all constraints of a patch with their bounds, the first one first."""
+    asked = content.asked
+    first = FurtherConstraint(asked.constraints, asked.target)
+    return [(get_constraint(one.constraints), one.bound) for one in (first, *asked.further)]
+
+
+def reached_in(content: Content) -> list[FurtherReached]:
+    """Return the metric of each constraint before and after, in the order of `stated_in`."""
+    reached = content.reached
+    return [FurtherReached(reached.fairness_before, reached.fairness_after), *reached.further]
+
+
+def check_constraints(content: Content) -> None:
+    """Refuse names that are no constraints, bounds out of range, and missing figures."""
+    stated = stated_in(content)
+    for constraint, bound in stated:
+        if bound is not None:
+            read_target(constraint, bound)
+    names = [constraint.name for constraint, _ in stated]
+    if len(set(names)) < len(names):
+        raise InputError("The patch states the same constraint twice.")
+    n_asked, n_reached = len(content.asked.further), len(content.reached.further)
+    if n_asked != n_reached:
+        raise InputError(
+            f"The patch states {n_asked} further constraints, but has figures of {n_reached}."
+        )
+    for (constraint, _), figures in zip(stated[1:], content.reached.further, strict=True):
+        for value in (figures.before, figures.after):
+            if value is not None and not -ROUNDING <= value <= constraint.largest + ROUNDING:
+                raise InputError(
+                    f"The patch has the {constraint.metric} {value!r}; it must lie between 0 and "
+                    f"{constraint.largest:g}."
+                )

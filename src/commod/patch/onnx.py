@@ -37,9 +37,8 @@ from commod.patch.content import (
     rule_of,
     terms_of,
 )
-from commod.patch.file import content_digest
+from commod.patch.file import NEWEST, as_version, content_digest
 from commod.patch.frames import check_columns, from_frame, schema_of
-from commod.patch.schema import NEWEST, as_version
 from commod.patch.sources import OBJECT_TYPES, category_points_of
 from commod.scorecard import MAX_EXPONENT, SCORE_CLIP, crossing_at
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from commod._record import Audit, FurtherConstraint, Gap, Shipped
 from commod._text import label_text, shorten
 from commod.exceptions import InputError
-from commod.patch.constraints_check import reached_in, stated_in
+from commod.patch.checking import reached_in, stated_in
 from commod.patch.content import Content, term_points_of
 
 CAPS = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats
 from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.groups import read_groups, sensitive_names
@@ -19,7 +20,6 @@ from commod._text import plural
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._constraint import ConstraintLike
 from commod.metrics._fairness import fairness_of
-from commod.rivals._half import at_half
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import Decisions, ReadRows
 
@@ -233,3 +233,69 @@ def check_decisions(positive: Any, n_rows: int, name: str) -> Decisions:
             f"with {array[:3].tolist()}..."
         )
     return np.clip(array.astype(np.float64), 0.0, 1.0)
+
+
+HALF = 0.5
+
+
+def at_half(scores: Floats, threshold: float) -> Floats:
+    """Return the scores shifted so that their threshold is 0.5, in [0, 1], same shape.
+
+    The order of scores and the side of the threshold stay the same. At threshold 0.5 the scores are
+    returned as they are.
+
+    Examples
+    --------
+    >>> at_half(np.array([0.0, 0.5, 0.9, 0.99, 1.0]), threshold=0.9).round(3)
+    array([0.   , 0.1  , 0.5  , 0.917, 1.   ])
+    """
+    if threshold == HALF:
+        return scores
+    positive, negative = scores * (1 - threshold), (1 - scores) * threshold
+    shifted = positive / (positive + negative)
+    # Rounding must not move a score to the other side of the threshold.
+    above = np.maximum(shifted, np.nextafter(HALF, 1.0))
+    return np.where(scores > threshold, above, np.minimum(shifted, HALF))
+
+
+def from_half(scores: Floats, threshold: float) -> Floats:
+    """Return scores whose threshold is 0.5 in the unit of the score; the inverse of `at_half`.
+
+    Examples
+    --------
+    >>> from_half(np.array([0.0, 0.1, 0.5, 1.0]), threshold=0.9).round(3)
+    array([0. , 0.5, 0.9, 1. ])
+    """
+    if threshold == HALF:
+        return scores
+    positive, negative = scores * threshold, (1 - scores) * (1 - threshold)
+    return np.asarray(positive / (positive + negative))
+
+
+def middle(low: Floats, high: Floats, threshold: float) -> Floats:
+    """Return a cut in [low, high), in the unit of the score; `low` where the two are equal.
+
+    It is the mean of the two where the threshold is 0.5. At other thresholds it is the score that
+    becomes that mean when the threshold is shifted to 0.5.
+
+    Examples
+    --------
+    >>> middle(np.array([0.2]), np.array([0.4]), threshold=0.5).round(3)
+    array([0.3])
+    """
+    mean = (at_half(low, threshold) + at_half(high, threshold)) / 2
+    # Rounding must not move the cut beyond the scores that it separates.
+    return np.maximum(low, np.minimum(from_half(mean, threshold), np.nextafter(high, -1.0)))
+
+
+def weight_above(scores: Floats, weight: Floats, thresholds: Floats) -> Floats:
+    """Return the weight of the rows whose score is above each threshold, shape (n_thresholds,).
+
+    Examples
+    --------
+    >>> weight_above(np.array([0.2, 0.5, 0.9]), np.ones(3), np.array([-np.inf, 0.5, 0.9]))
+    array([3., 1., 0.])
+    """
+    order = np.argsort(scores)
+    below = np.concatenate([[0.0], np.cumsum(weight[order])])
+    return np.asarray(below[-1] - below[np.searchsorted(scores[order], thresholds, side="right")])

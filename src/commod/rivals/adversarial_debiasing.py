@@ -14,9 +14,9 @@ from commod._data.parameters import check_choice, check_number
 from commod._io.optional import require_jax
 from commod._solvers.problem import DebiasingProblem, DebiasingSchedule, TrainedLayers, standardise
 from commod.metrics._constraint import Constraint
-from commod.rivals._new_model import NewModelRival
 from commod.rivals._rows import DecisionRows
 from commod.rivals._trained import TrainedRival, TrainingTable
+from commod.rivals.base import NewModelRival
 from commod.updates._interface import Decisions
 from commod.updates._network import Network
 from commod.updates._progress import progress_bar
@@ -147,24 +147,13 @@ class AdversarialDebiasing(NewModelRival, TrainedRival):
         progress: bool | None = None,
         random_state: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.strength = strength
-        self.constraints = constraints
-        self.hidden = hidden
-        self.adversary_hidden = adversary_hidden
-        self.projection = projection
-        self.epochs = epochs
-        self.warmup_epochs = warmup_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.adversary_learning_rate = adversary_learning_rate
-        self.locked_features = locked_features
-        self.min_category_size = min_category_size
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
-        self.favorable_label = favorable_label
-        self.progress = progress
+        self.estimator, self.strength, self.constraints = estimator, strength, constraints
+        self.hidden, self.adversary_hidden, self.projection = hidden, adversary_hidden, projection
+        self.epochs, self.warmup_epochs, self.batch_size = epochs, warmup_epochs, batch_size
+        self.learning_rate, self.adversary_learning_rate = learning_rate, adversary_learning_rate
+        self.locked_features, self.min_category_size = locked_features, min_category_size
+        self.min_group_size, self.threshold, self.pos_label = min_group_size, threshold, pos_label
+        self.favorable_label, self.progress = favorable_label, progress
         self.random_state = random_state
 
     @property

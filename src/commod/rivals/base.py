@@ -11,6 +11,7 @@ A rival is an update, as COMMOD and ControlledDebiaser are, with one parameter `
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import fields
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from commod._data.columns import Column, Kind, as_fitted, read_columns
@@ -29,15 +30,13 @@ from commod._data.groups import sensitive_names
 from commod._data.parameters import check_number
 from commod._data.tables import check_same_rows
 from commod._solvers.threads import single_blas_thread
-from commod.exceptions import InputError
-from commod.metrics._requirements import Requirements
-from commod.rivals._abilities import (
+from commod.exceptions import InputError, TrainingWarning
+from commod.metrics._constraint import (
     ALL_CONSTRAINTS,
-    check_constraint,
-    check_groups,
-    check_weights,
+    Constraint,
+    get_constraint,
 )
-from commod.rivals._random_draws import random_draws, seed_from
+from commod.metrics._requirements import Requirements
 from commod.rivals._rows import (
     DecisionRows,
     RivalFitRows,
@@ -46,7 +45,7 @@ from commod.rivals._rows import (
     rival_fit_rows,
 )
 from commod.scorecard import edited_scores, on_their_side
-from commod.updates._fit_rows import warn_about_group_columns
+from commod.updates._fit_rows import FitRows, warn_about_group_columns
 from commod.updates._interface import (
     Decisions,
     FittedCandidate,
@@ -59,6 +58,58 @@ from commod.updates._interface import (
 from commod.updates._tags import UpdateTags
 from commod.updates._without_target import check_no_bounds
 from commod.updates.base import LARGEST_WEIGHT, BaseUpdate, ChangedDecisions
+
+OTHERS = "Use ControlledDebiaser for any constraint"
+
+
+def check_constraint(asked: Requirements, method: str, known: Sequence[str]) -> None:
+    """Raise an error where a method would compute the constraint as if it were another one.
+
+    `known` are the names of the constraints that the method knows, by ratio or difference.
+    """
+    names = " and ".join(constraint.name for constraint in asked.constraints)
+    if len(asked.parts) > 1 or not asked.constraints[0].is_simple:
+        what = "one constraint" if len(asked.parts) > 1 else "rates of all people"
+        raise InputError(
+            f"{method} compares {what} by ratio or difference; got {names!r}. {OTHERS}, or COMMOD "
+            "for parity within a column and for several parities at once.",
+            parameter="constraints",
+        )
+    compared = _compared_labels(asked.constraints[0])
+    if compared not in [_compared_labels(get_constraint(name)) for name in known]:
+        knows = " and ".join(repr(name) for name in known)
+        raise InputError(
+            f"{method} knows {knows}; got {names!r}. {OTHERS}.", parameter="constraints"
+        )
+
+
+def _compared_labels(constraint: Constraint) -> tuple[bool | None, ...]:
+    """Return the true label that each compared rate is restricted to; None means all rows."""
+    return tuple(row.label for row in constraint.rate_rows)
+
+
+def check_groups(rows: RivalFitRows, method: str) -> None:
+    """Raise an error for more than two groups."""
+    if rows.n_groups <= 2:
+        return
+    groups = ", ".join(repr(label) for label in rows.group_labels[:6])
+    raise InputError(
+        f"{method} compares two groups; got {rows.n_groups}: {groups}. Pass a column with two "
+        "values, such as one group and all others, or use a method for several groups, such as "
+        "ControlledDebiaser or LPP.",
+        parameter="sensitive_features",
+    )
+
+
+def check_weights(rows: RivalFitRows, method: str) -> None:
+    """Raise an error for weights that differ."""
+    if (rows.weight != rows.weight[0]).any():
+        raise InputError(
+            f"{method} does not know sample weights. Leave out sample_weight, or use a method that "
+            "knows them, such as ControlledDebiaser.",
+            parameter="sample_weight",
+        )
+
 
 OWN_TAGS = tuple(field.name for field in fields(UpdateTags) if field not in fields(Tags))
 
@@ -474,3 +525,106 @@ def _fit_together(
         first._learn_all(models, rows)
     for model in models:
         model._store_outcome(fit_rows, model._checked_decisions(rows))
+
+
+# ---------------------------------------------------------------------------------------------
+# Random draws that belong to a row: the same row and seed always give the same number
+
+Bits = NDArray[np.uint64]
+
+
+def seed_from(random_state: Any) -> int:
+    """Return the seed of an update's random draws, taken once by `fit`; None means 0."""
+    if random_state is None:
+        return 0
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def random_draws(
+    columns: Sequence[Column], scores: NDArray[np.float64], seed: int
+) -> NDArray[np.float64]:
+    """Return a uniform number in [0, 1) for each row, shape (n,).
+
+    The number depends on the row's values and the seed. It does not depend on other rows, their
+    order or a random generator: equal rows are decided alike, in every call.
+
+    The base score counts only where there are no columns, and is rounded first: its last bit may
+    depend on the batch.
+
+    Examples
+    --------
+    >>> ages = Column("age", "numeric", np.array([30.0, 40.0, 30.0]))
+    >>> draws = random_draws([ages], np.array([0.5, 0.5, 0.5]), seed=0)
+    >>> bool(draws[0] == draws[2] != draws[1])
+    True
+    """
+    state = np.full(len(scores), seed, dtype=np.uint64)
+    for bits in [_column_bits(column) for column in columns] or [_number_bits(np.round(scores, 9))]:
+        state = _mix(state, bits)
+    return (state >> np.uint64(11)).astype(np.float64) / 2.0**53
+
+
+def _number_bits(numbers: NDArray[np.float64]) -> Bits:
+    """Return the bits of each number; −0 counts as 0, and all NaN are equal."""
+    canonical = np.where(np.isnan(numbers), np.nan, numbers) + 0.0
+    return canonical.astype(np.float64).view(np.uint64)
+
+
+def _column_bits(column: Column) -> Bits:
+    if column.kind == "numeric":
+        return _number_bits(column.values)
+    from pandas.util import hash_array
+
+    # hash the value of a category, not its code: the code depends on the other rows
+    values = np.array([f"{type(c).__name__} {c}" for c in (*column.categories, None)], dtype=object)
+    return hash_array(values, categorize=False)[column.values].astype(np.uint64)
+
+
+def _mix(state: Bits, bits: Bits) -> Bits:
+    """Return the state after mixing in the bits of each row: the finaliser of splitmix64."""
+    with np.errstate(over="ignore"):
+        mixed = state * np.uint64(0x9E3779B97F4A7C15) + bits + np.uint64(0x632BE59BD9B4E019)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+# ---------------------------------------------------------------------------------------------
+# `NewModelRival`: what rivals share that replace the base model by a model of their own
+
+
+class NewModelRival(Rival):
+    """A rival that trains a new model of the labels; it needs y for every constraint."""
+
+    trained_anew = True
+    needs_labels = True
+
+    @property
+    @abstractmethod
+    def _has_new_model(self) -> bool:
+        """Return whether a new model decides; False where the base model is kept."""
+
+    def _read_fit_rows(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
+    ) -> FitRows:
+        if y is None:
+            raise InputError(
+                "This estimator requires y to be passed, but the target y is None: "
+                f"{type(self).__name__} trains a new model of the labels. Pass y, or use a method "
+                "that does not need y, such as FRAPPE."
+            )
+        return super()._read_fit_rows(X, y, sensitive_features, sample_weight)
+
+    def _store_outcome(self, rows: FitRows, positive: Decisions) -> None:
+        super()._store_outcome(rows, positive)
+        if self._has_new_model and (positive.all() or not positive.any()):
+            label = self._labels_of(positive[:1].astype(bool)).tolist()[0]
+            note = (
+                f"At strength={self.strength:g} training ended with one decision for all rows, "
+                f"{label!r}. {self._way_out_of_collapse()}"
+            )
+            self.status_ = f"{note} {self.status_}"
+            warnings.warn(note, TrainingWarning, stacklevel=4)
+
+    def _way_out_of_collapse(self) -> str:
+        return "Lower the strength or the learning rate, or try another random_state."

@@ -2,26 +2,87 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
 from commod._data.disclosure import MIN_CATEGORY_SIZE
+from commod._data.parameters import check_number
 from commod._solvers.cells import Cells
-from commod.rivals._plug_in import PlugInRival
-from commod.rivals._rows import RivalFitRows
+from commod.bounds import bayes_optimal_scores
+from commod.rivals._group_probabilities import GroupProbabilityRival
+from commod.rivals._rows import HALF, DecisionRows, RivalFitRows
 from commod.rivals._solvers.plug_in import (
     LinearProgramme,
     MultiplierPath,
     best_multipliers,
+    curved_gain,
+    decide,
+    fair_margins,
     trace_path,
 )
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import Decisions
+from commod.updates.base import LARGEST_WEIGHT
 
-Floats = NDArray[np.float64]
+
+class PlugInRival(GroupProbabilityRival):
+    """A rule that uses estimated probabilities: positive where gain − Σ ψ_j γ_j > 0.
+
+    - The gain is the base score minus 0.5, after both the score and its threshold were shifted on
+      the logit scale until the threshold was 0.5. It is what a positive decision is worth.
+    - γ_j are the effects of `GroupProbabilityRival`.
+    - A subclass sets the multipliers ψ in `_choose_multipliers`.
+    """
+
+    lambda_ratio: float = 0.0
+
+    @abstractmethod
+    def _choose_multipliers(
+        self, models: Sequence[Self], rows: RivalFitRows, programme: LinearProgramme
+    ) -> None:
+        """Set `multipliers_` of each model. The programme has the rows of `rows.is_counted`.
+
+        A model that this method leaves alone has multipliers of 0 and changes nothing.
+        """
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number(self, "lambda_ratio", low=0.0, high=LARGEST_WEIGHT)
+
+    # -- learning -------------------------------------------------------------------------------
+
+    def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
+        """Fit the group model once; the models differ only in their multipliers."""
+        cells = self._learn_cells(models, rows)
+        gain = self._gain(rows)[cells.counted]
+        self._choose_multipliers(models, rows, LinearProgramme(gain, cells.effects, cells.share))
+
+    # -- deciding -------------------------------------------------------------------------------
+
+    def _decide(self, rows: DecisionRows) -> Mask:
+        if not self.multipliers_.any():
+            return rows.base.decisions
+        margins = fair_margins(self._gain(rows), self._effects(rows), self.multipliers_)
+        return decide(margins, rows.base.decisions)
+
+    def _gain(self, rows: DecisionRows) -> Floats:
+        """Return what a positive decision is worth without fairness, shape (n,)."""
+        gain = bayes_optimal_scores(
+            rows.scores_at_half,
+            rows.base.decisions,
+            cost=HALF,
+            lambda_ratio=float(self.fitted_param("lambda_ratio")),
+        )
+        return (
+            curved_gain(gain)
+            if self.fitted_param("aware") and len(self._constraint.rate_rows) > 1
+            else gain
+        )
+
 
 N_KNOTS = 16  # linear programmes from the base model to parity; the path is straight between
 ROUNDING = 1e-9  # a target counts as reached if it is missed by no more
@@ -127,20 +188,11 @@ class BayesPlugIn(PlugInRival):
         pos_label: Any = None,
         favorable_label: Any = None,
     ) -> None:
-        super().__init__(
-            estimator,
-            strength=strength,
-            aware=aware,
-            group_model=group_model,
-            constraints=constraints,
-            locked_features=locked_features,
-            min_category_size=min_category_size,
-            min_group_size=min_group_size,
-            threshold=threshold,
-            pos_label=pos_label,
-            favorable_label=favorable_label,
-        )
-        self.lambda_ratio = lambda_ratio
+        self.estimator, self.strength, self.aware = estimator, strength, aware
+        self.group_model, self.lambda_ratio = group_model, lambda_ratio
+        self.constraints, self.locked_features = constraints, locked_features
+        self.min_category_size, self.min_group_size = min_category_size, min_group_size
+        self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
 
     def _choose_multipliers(
         self, models: Sequence[Self], rows: RivalFitRows, programme: LinearProgramme

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats
 from commod._data.parameters import check_choice
 from commod.exceptions import InputError, TargetWarning
-from commod.rivals._abilities import FALSE_POSITIVES, ODDS, TRUE_POSITIVES
-from commod.rivals._random_draws import random_draws
+from commod.metrics._constraint import FALSE_POSITIVES, ODDS, TRUE_POSITIVES
 from commod.rivals._rows import DecisionRows, RivalFitRows
-from commod.rivals._solvers.withholding import (
-    COSTS,
-    GroupCosts,
-    feasible_rates,
-    group_costs,
-    required_rates,
-)
-from commod.rivals.base import AwareRival
+from commod.rivals.base import AwareRival, random_draws
 from commod.updates._interface import Decisions
 
-Floats = NDArray[np.float64]
+# ---------------------------------------------------------------------------------------------
+# Generalised error costs of groups, and how often a score must be withheld to equalise them
+
 COST_NAMES = {"fnr": "false negative", "fpr": "false positive", "weighted": "weighted error"}
 
 
@@ -123,14 +118,9 @@ class CalibratedEqualizedOdds(AwareRival):
         favorable_label: Any = None,
         random_state: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.strength = strength
-        self.cost = cost
-        self.constraints = constraints
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
-        self.favorable_label = favorable_label
+        self.estimator, self.strength, self.cost = estimator, strength, cost
+        self.constraints, self.min_group_size = constraints, min_group_size
+        self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
@@ -236,3 +226,82 @@ class CalibratedEqualizedOdds(AwareRival):
         withheld = np.where(self._trivial_decisions(rows), draws < rate, draws >= 1 - rate)
         base_rates = self.base_rates_[rows.group_index]
         return np.where(withheld & (rows.group >= 0), base_rates, rows.base.scores)
+
+
+COSTS = ("fnr", "fpr", "weighted")
+ROUNDING = 1e-12  # costs that differ by less are equal
+
+
+class GroupCosts(NamedTuple):
+    """The costs of g groups, each of shape (g,); NaN where a group has no row to measure them on.
+
+    `trivial` is the cost of the constant score `base_rates`, the share of positive labels.
+    """
+
+    costs: Floats
+    trivial: Floats
+    base_rates: Floats
+
+
+def group_costs(
+    scores: Floats,
+    label: NDArray[np.bool_],
+    group: NDArray[np.intp],
+    weight: Floats,
+    *,
+    n_groups: int,
+    cost: str,
+) -> GroupCosts:
+    """Return the generalised cost of each group's scores and of its base rate.
+
+    - "fnr": the mean of 1 − score over the rows with a positive label.
+    - "fpr": the mean of the score over the rows with a negative label.
+    - "weighted": the mean over all rows of 1 − score or score, by label.
+
+    Examples
+    --------
+    >>> scores, label = np.array([0.8, 0.6, 0.1, 0.3]), np.array([True, True, False, False])
+    >>> found = group_costs(
+    ...     scores, label, np.zeros(4, int), np.ones(4), n_groups=1, cost="fnr"
+    ... )
+    >>> found.costs.round(3), found.trivial
+    (array([0.3]), array([0.5]))
+    """
+
+    def total(values: Floats) -> Floats:
+        return np.bincount(group, values, minlength=n_groups).astype(np.float64)
+
+    with np.errstate(invalid="ignore"):
+        base_rates = total(weight * label) / total(weight)
+        if cost == "weighted":
+            missed = np.where(label, 1 - scores, scores)
+            trivial = 2 * base_rates * (1 - base_rates)
+            return GroupCosts(total(weight * missed) / total(weight), trivial, base_rates)
+        counted = weight * (label if cost == "fnr" else ~label)
+        missed = 1 - scores if cost == "fnr" else scores
+        costs = total(counted * missed) / total(counted)
+    return GroupCosts(costs, 1 - base_rates if cost == "fnr" else base_rates, base_rates)
+
+
+def required_rates(costs: Floats, trivial: Floats) -> Floats:
+    """Return how often each group's score must be withheld to raise its cost to the highest.
+
+    A rate above 1 is infeasible: even the trivial score costs too little. The rate is infinite
+    where withholding does not raise the cost at all, and 0 everywhere where a cost is undefined.
+
+    Examples
+    --------
+    >>> required_rates(np.array([0.2, 0.35, 0.1]), np.array([0.5, 0.5, 0.2]))
+    array([0.5, 0. , 2.5])
+    """
+    if np.isnan(costs).any():
+        return np.zeros(len(costs))
+    missing, room = costs.max() - costs, trivial - costs
+    rates = np.full(len(costs), np.inf)
+    np.divide(missing, room, out=rates, where=room > ROUNDING)
+    return np.where(missing > ROUNDING, rates, 0.0)
+
+
+def feasible_rates(required: Floats) -> Floats:
+    """Return the rates that can be used: at most 1, and 0 where withholding is of no help."""
+    return np.where(np.isinf(required), 0.0, np.minimum(required, 1.0))

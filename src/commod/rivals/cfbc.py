@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod.rivals._abilities import TRUE_POSITIVES
-from commod.rivals._plug_in import PlugInRival
+from commod.metrics._constraint import TRUE_POSITIVES
 from commod.rivals._rows import RivalFitRows
 from commod.rivals._solvers.plug_in import LEAST_GAP, LinearProgramme, single_multiplier
+from commod.rivals.bayes_plug_in import PlugInRival
 
 
 class CFBC(PlugInRival):
@@ -119,19 +119,11 @@ class CFBC(PlugInRival):
         pos_label: Any = None,
         favorable_label: Any = None,
     ) -> None:
-        super().__init__(
-            estimator,
-            strength=strength,
-            aware=aware,
-            group_model=group_model,
-            constraints=constraints,
-            locked_features=locked_features,
-            min_category_size=min_category_size,
-            min_group_size=min_group_size,
-            threshold=threshold,
-            pos_label=pos_label,
-            favorable_label=favorable_label,
-        )
+        self.estimator, self.strength, self.aware = estimator, strength, aware
+        self.group_model, self.constraints = group_model, constraints
+        self.locked_features, self.min_category_size = locked_features, min_category_size
+        self.min_group_size, self.threshold, self.pos_label = min_group_size, threshold, pos_label
+        self.favorable_label = favorable_label
 
     def _choose_multipliers(
         self, models: Sequence[Self], rows: RivalFitRows, programme: LinearProgramme

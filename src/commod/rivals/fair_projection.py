@@ -2,14 +2,99 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Self, cast
 
+import numpy as np
+
+from commod._data.arrays import Floats, Mask
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.parameters import check_choice, check_number
-from commod.rivals._projection import ProjectionRival
-from commod.rivals._solvers.projection import Divergence, Dual, MeanScores, ratio_dual, ratio_gap
+from commod.rivals._group_probabilities import GroupProbabilityRival
+from commod.rivals._rows import HALF, DecisionRows, RivalFitRows, from_half
+from commod.rivals._solvers.plug_in import fair_margins
+from commod.rivals._solvers.projection import (
+    Divergence,
+    Dual,
+    MeanScores,
+    best_prices,
+    projected_scores,
+    ratio_dual,
+    ratio_gap,
+)
+from commod.scorecard import on_their_side
+from commod.updates._interface import Decisions
 from commod.updates.base import LARGEST_WEIGHT
+
+TIE = 1e-9  # new scores are more precise than this: a score so close to 0.5 is a tie
+LEAST_GAP = 1e-12  # mean scores that differ by less are equal up to rounding
+
+
+class ProjectionRival(GroupProbabilityRival):
+    """A rule on new scores: the nearest to the base scores whose means agree between groups.
+
+    - Every row has a price μ = Σ m_j γ_j, with the effects γ of `GroupProbabilityRival`.
+    - The new score minimises divergence(base score, new score) + μ · new score.
+    - A subclass states the constraints in `_gap` and `_dual`.
+    """
+
+    tolerance_: float
+
+    @property
+    @abstractmethod
+    def _divergence(self) -> Divergence:
+        """Return the distance of scores that is minimised."""
+
+    @abstractmethod
+    def _gap(self, means: MeanScores) -> float:
+        """Return the gap of the base scores, in the unit of the tolerance."""
+
+    @abstractmethod
+    def _dual(self, means: MeanScores, tolerance: float) -> Dual:
+        """Return the dual of the constraints with this tolerance."""
+
+    # -- learning -------------------------------------------------------------------------------
+
+    def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
+        """Fit the group model once; solve the weakest strength first, each start at the last."""
+        cells = self._learn_cells(models, rows)
+        scores = rows.scores_at_half[cells.counted]
+        means = MeanScores(scores, cells.share, cells.effects, self.shares_)
+        gap = self._gap(means) if self._is_defined(rows) else np.nan
+        start = None
+        for model in sorted(models, key=lambda model: float(model.strength)):
+            model.tolerance_ = (1 - float(model.strength)) * gap
+            if model.strength > 0 and gap > LEAST_GAP:
+                start, prices = best_prices(self._dual(means, model.tolerance_), start)
+                model.multipliers_ = prices.reshape(self.shares_.shape)
+
+    def _sentence(self) -> str:
+        text = super()._sentence()
+        if np.isnan(self.tolerance_) and (self.shares_ > 0).all():
+            text += " Nothing changes: one of the groups has no rows with one of the true labels."
+        return text
+
+    # -- deciding -------------------------------------------------------------------------------
+
+    def _new_scores(self, rows: DecisionRows) -> Floats:
+        """Return the new scores, shape (n,), shifted so that their threshold is 0.5."""
+        if not self.multipliers_.any():
+            return rows.scores_at_half
+        price = -fair_margins(np.zeros(len(rows)), self._effects(rows), self.multipliers_)
+        return projected_scores(rows.scores_at_half, price, self._divergence)
+
+    def _decide(self, rows: DecisionRows) -> Mask:
+        new = self._new_scores(rows)
+        keeps = (new == rows.scores_at_half) | (np.abs(new - HALF) <= TIE)
+        return np.where(keeps, rows.base.decisions, new > HALF)
+
+    def _scores(self, rows: DecisionRows, positive: Decisions) -> Floats:
+        """Return the new scores in the unit of the base score, on the side of their decision."""
+        new, threshold = self._new_scores(rows), rows.base.threshold
+        edited = on_their_side(from_half(new, threshold), positive.astype(np.bool_), threshold)
+        return np.where(new == rows.scores_at_half, rows.base.scores, edited)
+
 
 DIVERGENCES = ("kl", "cross_entropy")
 
@@ -124,21 +209,11 @@ class FairProjection(ProjectionRival):
         pos_label: Any = None,
         favorable_label: Any = None,
     ) -> None:
-        super().__init__(
-            estimator,
-            strength=strength,
-            aware=aware,
-            group_model=group_model,
-            constraints=constraints,
-            locked_features=locked_features,
-            min_category_size=min_category_size,
-            min_group_size=min_group_size,
-            threshold=threshold,
-            pos_label=pos_label,
-            favorable_label=favorable_label,
-        )
-        self.divergence = divergence
-        self.regularisation = regularisation
+        self.estimator, self.strength, self.divergence = estimator, strength, divergence
+        self.regularisation, self.aware, self.group_model = regularisation, aware, group_model
+        self.constraints, self.locked_features = constraints, locked_features
+        self.min_category_size, self.min_group_size = min_category_size, min_group_size
+        self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from commod.rivals._projection import ProjectionRival
 from commod.rivals._solvers.projection import (
     Divergence,
     Dual,
@@ -10,6 +9,7 @@ from commod.rivals._solvers.projection import (
     difference_dual,
     difference_gap,
 )
+from commod.rivals.fair_projection import ProjectionRival
 
 
 class FairScoreTransformer(ProjectionRival):

@@ -185,26 +185,14 @@ class FRAPPE(TrainedRival):
         progress: bool | None = None,
         random_state: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.strength = strength
-        self.architecture = architecture
-        self.hidden = hidden
-        self.n_concepts = n_concepts
-        self.lambda_sparsity = lambda_sparsity
-        self.lambda_diversity = lambda_diversity
-        self.concepts_by_column = concepts_by_column
-        self.kernel_length = kernel_length
-        self.constraints = constraints
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.locked_features = locked_features
-        self.min_category_size = min_category_size
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
-        self.favorable_label = favorable_label
-        self.progress = progress
+        self.estimator, self.strength, self.architecture = estimator, strength, architecture
+        self.hidden, self.n_concepts, self.lambda_sparsity = hidden, n_concepts, lambda_sparsity
+        self.lambda_diversity, self.concepts_by_column = lambda_diversity, concepts_by_column
+        self.kernel_length, self.constraints, self.epochs = kernel_length, constraints, epochs
+        self.batch_size, self.learning_rate = batch_size, learning_rate
+        self.locked_features, self.min_category_size = locked_features, min_category_size
+        self.min_group_size, self.threshold, self.pos_label = min_group_size, threshold, pos_label
+        self.favorable_label, self.progress = favorable_label, progress
         self.random_state = random_state
 
     @property

@@ -7,19 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats
 from commod._data.base_model import BaseScores, ScoreColumn
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.parameters import check_number
 from commod.exceptions import InputError
-from commod.rivals._abilities import PARITY
+from commod.metrics._constraint import PARITY
 from commod.rivals._group_column import find_group, group_values, with_constant
 from commod.rivals._group_model import GroupModel, fit_group_model
-from commod.rivals._half import HALF, at_half
-from commod.rivals._rows import DecisionRows, RivalFitRows
+from commod.rivals._rows import HALF, DecisionRows, RivalFitRows, at_half
 from commod.rivals.base import AwareRival
 from commod.updates._interface import Decisions
 
-Floats = NDArray[np.float64]
 OTHERS = "a method that asks nothing of the base model, such as MinimalFlip or ControlledDebiaser"
 
 
@@ -123,16 +122,10 @@ class IndividualGroupDebiasing(AwareRival):
         pos_label: Any = None,
         favorable_label: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.group_column = group_column
-        self.strength = strength
-        self.detector = detector
-        self.privileged = privileged
-        self.min_category_size = min_category_size
-        self.constraints = constraints
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
+        self.estimator, self.group_column, self.strength = estimator, group_column, strength
+        self.detector, self.privileged = detector, privileged
+        self.min_category_size, self.constraints = min_category_size, constraints
+        self.min_group_size, self.threshold, self.pos_label = min_group_size, threshold, pos_label
         self.favorable_label = favorable_label
 
     @property

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from commod._solvers.cells import count_cells
 from commod.bounds import fewest_changes, minimal_expected_changes
 from commod.exceptions import InputError
-from commod.rivals._half import middle
-from commod.rivals._rows import DecisionRows, RivalFitRows
+from commod.rivals._rows import DecisionRows, RivalFitRows, middle
 from commod.rivals.base import AwareRival
 from commod.updates._interface import Decisions
 
@@ -94,14 +93,9 @@ class MinimalFlip(AwareRival):
         favorable_label: Any = None,
         random_state: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.strength = strength
-        self.constraints = constraints
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
-        self.favorable_label = favorable_label
-        self.random_state = random_state
+        self.estimator, self.strength, self.constraints = estimator, strength, constraints
+        self.min_group_size, self.threshold, self.pos_label = min_group_size, threshold, pos_label
+        self.favorable_label, self.random_state = favorable_label, random_state
 
     @property
     def default_strengths(self) -> tuple[float, ...]:

@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod.metrics._constraint import Constraint
-from commod.rivals._curves import weight_above
-from commod.rivals._half import HALF
-from commod.rivals._rows import DecisionRows, RivalFitRows
+from commod.rivals._rows import HALF, DecisionRows, RivalFitRows, weight_above
 from commod.rivals.base import AwareRival
 
 THRESHOLDS = np.linspace(0.01, 0.99, 100)  # the grid that AIF360 searches
@@ -89,14 +87,9 @@ class RejectOption(AwareRival):
         pos_label: Any = None,
         favorable_label: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.strength = strength
-        self.search = search
-        self.constraints = constraints
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
-        self.favorable_label = favorable_label
+        self.estimator, self.strength, self.search = estimator, strength, search
+        self.constraints, self.min_group_size = constraints, min_group_size
+        self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
 
     @property
     def default_strengths(self) -> tuple[float, ...]:

@@ -13,16 +13,13 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 from scipy.optimize import isotonic_regression, linprog
 
+from commod._data.arrays import Floats
 from commod._data.parameters import check_number
 from commod.metrics._constraint import Constraint
-from commod.rivals._curves import weight_above
-from commod.rivals._half import middle
-from commod.rivals._rows import DecisionRows, RivalFitRows
+from commod.rivals._rows import DecisionRows, RivalFitRows, middle, weight_above
 from commod.rivals.base import AwareRival
 from commod.updates._interface import Decisions
 from commod.updates.base import LARGEST_WEIGHT
-
-Floats = NDArray[np.float64]
 
 
 class RelaxedThresholdOptimizer(AwareRival):
@@ -98,14 +95,9 @@ class RelaxedThresholdOptimizer(AwareRival):
         favorable_label: Any = None,
         random_state: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.strength = strength
-        self.change_weight = change_weight
-        self.constraints = constraints
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
-        self.favorable_label = favorable_label
+        self.estimator, self.strength, self.change_weight = estimator, strength, change_weight
+        self.constraints, self.min_group_size = constraints, min_group_size
+        self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
         self.random_state = random_state
 
     def _check_parameters(self) -> None:

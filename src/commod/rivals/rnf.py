@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from commod._data.arrays import Floats
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.parameters import check_choice, check_number, check_number_parameter
 from commod._io.optional import require_jax
@@ -22,19 +23,17 @@ from commod._solvers.problem import (
     training_margins,
 )
 from commod.exceptions import InputError
-from commod.rivals._abilities import ODDS, PARITY
+from commod.metrics._constraint import ODDS, PARITY
 from commod.rivals._base_layers import hidden_units, is_logistic_regression, is_network, last_step
-from commod.rivals._new_model import NewModelRival
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals._trained import TrainedRival, TrainingTable
+from commod.rivals.base import NewModelRival
 from commod.scorecard import on_their_side
 from commod.updates._interface import Decisions
 from commod.updates._network import Layer, Network
 from commod.updates._progress import progress_bar
 from commod.updates._trained import check_layers, draw_seeds
 from commod.updates.base import LARGEST_WEIGHT
-
-Floats = NDArray[np.float64]
 
 GROUPS = ("true", "proxy")
 
@@ -178,25 +177,13 @@ class RNF(NewModelRival, TrainedRival):
         progress: bool | None = None,
         random_state: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.strength = strength
-        self.groups = groups
-        self.hidden = hidden
-        self.temperature = temperature
-        self.q = q
-        self.proxy_share = proxy_share
-        self.constraints = constraints
-        self.epochs = epochs
-        self.max_steps = max_steps
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.locked_features = locked_features
-        self.min_category_size = min_category_size
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
-        self.favorable_label = favorable_label
-        self.progress = progress
+        self.estimator, self.strength, self.groups = estimator, strength, groups
+        self.hidden, self.temperature, self.q = hidden, temperature, q
+        self.proxy_share, self.constraints, self.epochs = proxy_share, constraints, epochs
+        self.max_steps, self.batch_size, self.learning_rate = max_steps, batch_size, learning_rate
+        self.locked_features, self.min_category_size = locked_features, min_category_size
+        self.min_group_size, self.threshold, self.pos_label = min_group_size, threshold, pos_label
+        self.favorable_label, self.progress = favorable_label, progress
         self.random_state = random_state
 
     @property

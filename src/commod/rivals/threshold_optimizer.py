@@ -11,8 +11,7 @@ from sklearn.base import BaseEstimator
 from commod._data.parameters import check_choice, check_number
 from commod.exceptions import InputError
 from commod.metrics._constraint import CONSTRAINTS, Constraint
-from commod.rivals._half import from_half
-from commod.rivals._rows import DecisionRows, RivalFitRows
+from commod.rivals._rows import DecisionRows, RivalFitRows, from_half
 from commod.rivals.base import AwareRival
 from commod.updates._interface import Decisions
 
@@ -94,15 +93,9 @@ class ThresholdOptimizer(AwareRival):
         favorable_label: Any = None,
         random_state: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.strength = strength
-        self.constraints = constraints
-        self.objective = objective
-        self.grid_size = grid_size
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
-        self.favorable_label = favorable_label
+        self.estimator, self.strength, self.constraints = estimator, strength, constraints
+        self.objective, self.grid_size, self.min_group_size = objective, grid_size, min_group_size
+        self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
         self.random_state = random_state
 
     @property

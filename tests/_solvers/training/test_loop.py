@@ -12,7 +12,7 @@ from commod._data.columns import Column
 from commod._data.encoding import learn_encoding
 from commod._solvers.problem import Schedule, TermArrays, solver_position, standardise
 from commod._solvers.training import loop as training
-from commod._solvers.training import networks, programs
+from commod._solvers.training import networks
 from commod._solvers.training.loop import (
     BatchOrders,
     Method,
@@ -180,9 +180,9 @@ def test_every_epoch_has_an_order_of_its_own():
 
 def test_another_number_of_epochs_or_rows_needs_no_new_compilation():
     run(np.arange(100.0), epochs=3, batch_size=16)
-    before = programs._program.cache_info().misses
+    before = training._program.cache_info().misses
     run(np.arange(101.0), epochs=25, batch_size=16, warmup_epochs=2)
-    assert programs._program.cache_info().misses == before
+    assert training._program.cache_info().misses == before
 
 
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 1000, 100_000])

@@ -14,15 +14,15 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from commod import COMMOD
-from commod._solvers.training import programs
-from commod._solvers.training.programs import cache_home, compiled_program
+from commod._solvers.training import loop
+from commod._solvers.training.loop import cache_home, compiled_program
 from commod.datasets import make_biased
 
 
 @pytest.fixture(autouse=True)
 def no_programs_in_memory():
     """Let every test begin as a new process does."""
-    programs._program.cache_clear()
+    loop._program.cache_clear()
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ add_one_static = jax.jit(lambda x, factor: x * factor + 1, static_argnames="fact
 
 def run_program(factor):
     """Run a small program, another for each factor, as a new process would."""
-    programs._program.cache_clear()
+    loop._program.cache_clear()
     jax.clear_caches()
     x = jax.device_put(np.float32([2]))
     program = compiled_program(add_one_static, (x,), factor=factor)
@@ -158,7 +158,7 @@ def test_a_user_without_a_cache_gets_none(home):
 def test_an_empty_name_switches_the_folder_off(monkeypatch):
     monkeypatch.setenv("COMMOD_CACHE_HOME", "")
     assert cache_home() is None
-    assert programs._folder() is None
+    assert loop._folder() is None
     run_program(5.5)
 
 
@@ -167,7 +167,7 @@ def test_a_folder_that_cannot_be_made_does_not_matter(tmp_path, monkeypatch, nam
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COMMOD_CACHE_HOME", name)
-    assert programs._folder() is None
+    assert loop._folder() is None
     run_program(5.5)
 
 
@@ -177,7 +177,7 @@ def test_a_user_without_a_home_needs_none(monkeypatch):
 
     monkeypatch.delenv("COMMOD_CACHE_HOME")
     monkeypatch.setattr(Path, "home", nowhere)
-    assert programs._folder() is None
+    assert loop._folder() is None
     run_program(5.5)
 
 
@@ -192,13 +192,13 @@ def test_a_folder_that_vanishes_does_not_matter(home, monkeypatch):
 
 @pytest.mark.parametrize("step", ["serialize", "_key", "_load"])
 def test_a_folder_that_vanishes_later_does_not_matter(home, monkeypatch, step):
-    original = getattr(programs, step)
+    original = getattr(loop, step)
 
     def vanish(*args):
         shutil.rmtree(home)
         return original(*args)
 
-    monkeypatch.setattr(programs, step, vanish)
+    monkeypatch.setattr(loop, step, vanish)
     run_program(11.5)
     assert not stored(home)
 
@@ -207,7 +207,7 @@ def test_a_program_that_cannot_be_stored_still_runs(home, monkeypatch):
     def refuse(program):
         raise ValueError("Compilation does not support serialization")
 
-    monkeypatch.setattr(programs, "serialize", refuse)
+    monkeypatch.setattr(loop, "serialize", refuse)
     run_program(5.5)
     assert not stored(home)
 
@@ -221,20 +221,20 @@ def test_a_folder_may_be_named_relative_to_the_working_directory(tmp_path, monke
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs owners and modes of files")
 def test_a_folder_that_others_can_write_to_is_not_trusted(home):
-    folder = programs._folder()
+    folder = loop._folder()
     folder.chmod(0o777)
-    assert programs._folder() is None
+    assert loop._folder() is None
     run_program(13.5)
     assert not stored(home)
     folder.chmod(0o700)
-    assert programs._folder() == folder
+    assert loop._folder() == folder
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs owners and modes of files")
 def test_a_folder_whose_parent_others_can_write_to_is_not_trusted(home):
     before = os.umask(0)
     try:
-        folder = programs._folder()
+        folder = loop._folder()
     finally:
         os.umask(before)
     assert [path.stat().st_mode & 0o777 for path in (folder, home)] == [0o700, 0o700]
@@ -275,8 +275,8 @@ def test_a_damaged_file_is_replaced(home, backend_compilations, damage):
 
 
 def test_the_oldest_programs_are_removed_and_nothing_else(home, monkeypatch):
-    monkeypatch.setattr(programs, "MAX_PROGRAMS", 2)
-    notes = programs._folder() / "notes"
+    monkeypatch.setattr(loop, "MAX_PROGRAMS", 2)
+    notes = loop._folder() / "notes"
     notes.mkdir()
     written = []
     for number in (1.5, 2.5, 3.5, 4.5, 5.5):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from commod._io.tables import kinds as _kinds
-from commod._io.tables.names import check_names, check_same_columns
+from commod._io.tables.kinds import check_names, check_same_columns
 from commod._io.tables.queries import Progress, error_sentence, run_query, translated_errors
 from commod._io.tables.sources import SourceFile
 from commod.exceptions import InputError

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
-from commod._io.tables.names import check_names
+from commod._io.tables.kinds import check_names
 from commod._io.tables.sources import find_sources, hive_root
 from commod.exceptions import InputError
 

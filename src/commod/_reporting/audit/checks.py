@@ -6,24 +6,23 @@ The limits that commod sets itself are the constants below; all other limits are
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import binomtest
 
+from commod._data.columns import Column
+from commod._data.disclosure import SMALL_CATEGORY
+from commod._data.encoding import CategoryTerms
 from commod._data.proxies import NEAR_COPY_AREA
-from commod._record import Check, Severity, State
+from commod._record import CardLine, Check, Estimate, Fairness, Proxy, Severity, State, is_evidence
 from commod._reporting.audit.evidence import Evidence
-from commod._reporting.audit.group_prediction import predicts_no_group
 from commod._reporting.audit.outscoring import gainers_answer, losers_answer
-from commod._reporting.audit.sentences import MAX_LISTED, interval
-from commod._reporting.audit.small_cells import small_cells_answer
-from commod._reporting.audit.target_checks import (
-    large_strata,
-    not_less_fair,
-    target_on_interval,
-    target_on_rows,
-)
+from commod._reporting.audit.scores import group_areas
+from commod._reporting.audit.sentences import MAX_LISTED, interval, metric_text, target_text
 from commod._text import (
     MAX_CHANGED,
     count,
@@ -35,6 +34,91 @@ from commod._text import (
     verb,
 )
 
+MAX_AREA = 0.6  # area under the curve with which the points of small categories may predict a group
+
+
+@dataclass
+class SmallCellPoints:
+    """Adds up, one raw column at a time, the points that people get from small categories.
+
+    `points` (n,) are those of small categories, and `is_inside` (n,) says who has such points.
+    """
+
+    lines: Sequence[CardLine]
+    n_rows: int
+    points: NDArray[np.float64] = field(init=False)
+    is_inside: NDArray[np.bool_] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.points = np.zeros(self.n_rows)
+        self.is_inside = np.zeros(self.n_rows, dtype=bool)
+
+    def add(self, column: Column) -> None:
+        """Add the points of the small categories of a column, and of "missing" if it is small."""
+        by_term = {line.term: line.points for line in self.lines if line.column == column.name}
+        if not by_term:
+            return
+        is_category = column.kind == "category"
+        categories = (*column.categories, None) if is_category else (None,)
+        names = CategoryTerms(column.name, categories).term_names
+        codes = column.values if is_category else np.where(column.is_missing(), -1, 0)
+        points = np.array([by_term.get(name, 0.0) for name in names])
+        n_people = np.bincount(codes + 1, minlength=len(points))
+        n_people = np.append(n_people[1:], n_people[0]) if is_category else n_people[:1]
+        points = np.where(n_people < SMALL_CATEGORY, points, 0.0)
+        # a missing value has the code −1: the last entry; a known number has none
+        own = points[codes] if is_category else np.where(codes < 0, points[0], 0.0)
+        self.points += own
+        self.is_inside |= own != 0
+
+    def group_areas(
+        self, codes: NDArray[np.intp], is_compared: NDArray[np.bool_], level: float
+    ) -> list[Estimate] | None:
+        """Return how well the points predict each compared group; None without small categories."""
+        if not self.is_inside.any():
+            return None
+        inside = self.is_inside & (codes >= 0)
+        return group_areas(-self.points[inside], codes[inside], is_compared, level)
+
+
+def small_cells_answer(e: Evidence) -> tuple[State, str] | None:
+    """Return whether the points of small categories predict a group; None where there are none."""
+    if e.small_cell_areas is None:
+        return None
+    people = f"{n_of(e.n_in_small_cells, 'person')} of the {e.rows}"
+    scale = (
+        f"The figures are areas under the curve ({interval(e)}): 0.5 means chance, 1 means exact. "
+        f"This check allows {MAX_AREA:g}. They are highest on the rows that the update was fitted "
+        "on."
+    )
+    predictions = []
+    for group, area in zip(e.compared_names, e.small_cell_areas, strict=True):
+        if area.value is not None and area.low is not None and area.high is not None:
+            # an area below 0.5 predicts who is not in the group, equally well
+            ends = sorted((abs(area.low - 0.5), abs(area.high - 0.5)))
+            low = 0.5 + (0.0 if area.low < 0.5 < area.high else ends[0])
+            value, high = 0.5 + abs(area.value - 0.5), 0.5 + ends[1]
+            predictions.append(
+                (value, low, high, f"{group} ({value:.2f}, {low:.2f} to {high:.2f})")
+            )
+    predictor = f"The points of categories that fewer than {SMALL_CATEGORY} people share"
+    if not predictions:
+        text = f"{people} have such a category, too few of a group to compare."
+        return "not enough evidence", f"{predictor} may predict the group. {text}"
+    failed = [text for _, low, _, text in predictions if low > MAX_AREA]
+    if failed:
+        return (
+            "failed",
+            f"{predictor} predict, among {people}, {list_names(failed, MAX_LISTED)}. {scale}",
+        )
+    unsure = [text for _, _, high, text in predictions if high > MAX_AREA]
+    if unsure:
+        groups = list_names(unsure, MAX_LISTED)
+        return "not enough evidence", f"{predictor} may predict, among {people}, {groups}. {scale}"
+    best = max(predictions)[-1]
+    return "passed", f"{predictor} predict, among {people}, no group better than {best}. {scale}"
+
+
 Answer = tuple[State, str] | None  # None where the question does not apply
 
 MAX_TIMES_FEWEST = 1.5  # changes over the fewest possible
@@ -43,10 +127,118 @@ MAX_AREA_LOSS = 0.01
 MAX_CALIBRATION_LOSS = 0.02
 MIN_REFITS = 0.8  # share of the requested refits that must succeed
 MIN_OVERLAP = 0.7  # share of the changed people that two refits have in common
+NAME_LIMIT, ITEM_LIMIT = 60, 160  # characters of a name, and of a name with its figures
+MAX_GROUP_AREA = 0.7  # area under the curve with which any update may predict a group
 
 
 def _passed_if(condition: bool) -> State:
     return "passed" if condition else "failed"
+
+
+# ---------------------------------------------------------------------------------------------
+# The stated constraints: a check of the target passes if all of them pass it
+
+
+def _joined(answers: list[tuple[State, str]]) -> Answer:
+    """Return one answer for several constraints: the worst state, and all sentences."""
+    states: tuple[State, ...] = ("failed", "not enough evidence", "passed")
+    given = [state for state, _ in answers]
+    worst = next((state for state in states if state in given), None)
+    return None if worst is None else (worst, " ".join(text for _, text in answers))
+
+
+def _stated(e: Evidence) -> list[tuple[int, Fairness, float]]:
+    """Return number, metric and bound of each constraint that has a bound."""
+    metrics = enumerate(e.stated_metrics)
+    return [(i, metric, metric.bound) for i, metric in metrics if metric.bound is not None]
+
+
+def target_on_rows(e: Evidence) -> Answer:
+    """Answer whether all bounds are kept on these rows."""
+    answer = _joined([_on_rows(e, *one) for one in _stated(e)])
+    if answer is None or e.changes.n_changes / e.n <= MAX_CHANGED or e.fairness.after.value is None:
+        return answer
+    state, text = answer
+    return state, f"{text} This is no success: more than half of all decisions change (CM205)."
+
+
+def _on_rows(e: Evidence, i: int, metric: Fairness, bound: float) -> tuple[State, str]:
+    value = metric.after.value
+    if value is None:
+        return "not enough evidence", f"The {metric.name} is not defined on these rows."
+    text = (
+        f"The {metric.name} is {metric_text(e, value, i=i)} on the {e.compared.n:,} {e.rows}. The "
+        f"target is {target_text(e, bound, value, i)}."
+    )
+    return ("passed" if metric.is_kept else "failed"), text
+
+
+def target_on_interval(e: Evidence) -> Answer:
+    """Answer whether all bounds are kept on the whole intervals."""
+    return _joined([_on_interval(e, *one) for one in _stated(e)])
+
+
+def _on_interval(e: Evidence, i: int, metric: Fairness, bound: float) -> tuple[State, str]:
+    low, high = metric.after.low, metric.after.high
+    if low is None or high is None:
+        where = f" of the {metric.name}" if len(e.stated_metrics) > 1 else ""
+        return "not enough evidence", f"There is no interval{where} on these rows."
+    constraint = e.stated.stated[i].constraint
+    reached = [constraint.is_met(end, bound) for end in (low, high)]
+    about = "approximate " if metric.is_approximate else ""
+    text = (
+        f"The {metric.name} is between {metric_text(e, low, i=i)} and {metric_text(e, high, i=i)} "
+        f"({about}{interval(e, compared=True)})."
+    )
+    nearest = min(low, high, key=lambda end: abs(end - bound))
+    goal = f"reaches the target, {target_text(e, bound, nearest, i)}."
+    if all(reached):
+        return "passed", f"{text} The whole interval {goal}"
+    if not any(reached):
+        return "failed", f"{text} No part of the interval {goal}"
+    return "not enough evidence", f"{text} Only a part of the interval {goal}"
+
+
+def not_less_fair(e: Evidence) -> Answer:
+    """Answer whether the update is less fair; further constraints may be if their bound is kept."""
+    metrics = enumerate(e.stated_metrics)
+    return _joined([_not_less_fair(e, i, metric) for i, metric in metrics])
+
+
+def _not_less_fair(e: Evidence, i: int, metric: Fairness) -> tuple[State, str]:
+    before, after, name = metric.before.value, metric.after.value, metric.name
+    if before is None or after is None:
+        return "not enough evidence", f"The {name} is not defined both before and after."
+    old, new = metric_text(e, before, after, i), metric_text(e, after, before, i)
+    text = f"The {name} was {old} before the update and is {new} after it."
+    if e.stated.stated[i].constraint.is_met(after, before):
+        return "passed", text
+    if i > 0 and metric.is_kept:
+        return "passed", f"{text} It keeps its bound."
+    return "failed", text
+
+
+def large_strata(e: Evidence) -> Answer:
+    """Answer whether the conditions compare all people of the compared groups."""
+    answers: list[tuple[State, str]] = []
+    for metric in e.stated_metrics:
+        table = metric.strata
+        if table is None:
+            continue
+        n = table.n_people_left_out
+        if not n:
+            compared = n_of(table.n_compared, "stratum")
+            text = f"The {metric.name} compares everybody, in {compared}."
+            answers.append(("passed", text))
+            continue
+        left_out = n_of(table.n_left_out, "stratum")
+        text = (
+            f"The {metric.name} leaves out {n_of(n, 'person')}: {left_out} of {table.n_strata:,} "
+            f"{verb(table.n_left_out, 'be')} not compared, and no group with fewer than "
+            f"{table.min_rows} rows in a stratum is."
+        )
+        answers.append(("not enough evidence", text))
+    return _joined(answers)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -315,6 +507,98 @@ def _stable(e: Evidence) -> Answer:
         f"they change in common ({refits.n_rows:,} rows). This check requires {least}."
     )
     return _passed_if(refits.agreement >= MIN_OVERLAP), text
+
+
+# ---------------------------------------------------------------------------------------------
+# Whether the update predicts a group
+
+
+class GroupPrediction(NamedTuple):
+    """How well the update predicts a group: an area of at least 0.5 and its interval.
+
+    `base` is the area of the base score. `more` is how much larger the update's area is, with the
+    interval of paired areas. Both are None where scores were not given.
+    """
+
+    group: str
+    area: float
+    low: float
+    high: float
+    base: float | None
+    more: Estimate | None
+
+    @property
+    def is_clear(self) -> bool:
+        """Return whether the area is clearly above 0.7, and above that of the base score."""
+        low = None if self.more is None else self.more.low
+        return self.low > MAX_GROUP_AREA and (low is None or low > 0)
+
+    @property
+    def is_possible(self) -> bool:
+        """Return whether the intervals leave room for an area above both bars."""
+        high = None if self.more is None else self.more.high
+        return self.high > MAX_GROUP_AREA and (high is None or high > 0)
+
+    def __str__(self) -> str:
+        group = shorten(self.group, NAME_LIMIT)
+        low, high = (distinct(end, MAX_GROUP_AREA, digits=2) for end in (self.low, self.high))
+        if self.base is None:
+            return f"{group} ({distinct(self.area, MAX_GROUP_AREA, digits=2)}, {low} to {high})"
+        area, base = distinct_pair(self.area, self.base, digits=2)
+        text = f"{group} ({area}, {low} to {high}; the base score: {base}"
+        if self.more is None or self.more.low is None or self.more.high is None:
+            return f"{text})"
+        ends = (distinct(end, 0.0, digits=2) for end in (self.more.low, self.more.high))
+        return f"{text}, difference {' to '.join(ends).replace('-', '−')})"
+
+
+def prediction_of(proxy: Proxy) -> GroupPrediction | None:
+    """Return the prediction; an area below 0.5 predicts who is not in the group, equally well."""
+    area, base = proxy.update, proxy.base_score
+    if area.value is None or area.low is None or area.high is None:
+        return None
+    ends = (area.value, area.low, area.high)
+    if area.value < 0.5:
+        ends = (1 - area.value, 1 - area.high, 1 - area.low)
+    known = None if base is None or base.value is None else max(base.value, 1 - base.value)
+    return GroupPrediction(proxy.group, *ends, known, proxy.difference)
+
+
+def predicts_no_group(e: Evidence) -> tuple[State, str]:
+    """Return whether −r, the evidence or the change predicts a group better than is allowed."""
+    if e.reads_group:
+        return "failed", "The update reads the group, or a column that determines it, to decide."
+    candidates = map(prediction_of, e.proxies)
+    predictions = [prediction for prediction in candidates if prediction is not None]
+    if not predictions:
+        return "not enough evidence", "No two groups are large enough to be compared."
+    by_ratio = e.proxies[0].by_ratio
+    predictor = "The evidence" if is_evidence(e.card) else "−r" if by_ratio else "The change"
+    scale = _scale(e, any(p.base is not None for p in predictions))
+    failed = [str(p) for p in predictions if p.is_clear]
+    if failed:
+        groups = list_names(failed, MAX_LISTED, width=ITEM_LIMIT)
+        return "failed", f"{predictor} predicts who belongs to {groups}. {scale}"
+    unsure = [str(p) for p in predictions if p.is_possible]
+    if unsure:
+        groups = list_names(unsure, MAX_LISTED, width=ITEM_LIMIT)
+        return "not enough evidence", f"{predictor} may predict who belongs to {groups}. {scale}"
+    best = max(predictions, key=lambda p: p.area)
+    if not by_ratio:
+        # few changes predict nobody's group, even where all of them are in one group
+        text = f"r is not known. The change alone predicts no group better than {best}. {scale}"
+        return "not enough evidence", text
+    return "passed", f"{predictor} predicts no group better than {best}. {scale}"
+
+
+def _scale(e: Evidence, has_base: bool) -> str:
+    text = (
+        f"The figures are areas under the curve ({interval(e)}): 0.5 means chance, 1 means exact."
+    )
+    allowed = f"This check allows {MAX_GROUP_AREA:g}"
+    if has_base:
+        allowed += ", or the area of the base score where that is larger"
+    return f"{text} {allowed}."
 
 
 # ---------------------------------------------------------------------------------------------

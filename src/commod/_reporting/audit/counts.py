@@ -2,18 +2,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._record import Estimate
+from commod._data.arrays import Mask
+from commod._data.labels import distinct_labels, is_label_in
+from commod._record import Estimate, Request
+from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 
+COMMON_POSITIVES = (1, True)
+
+
+@dataclass(frozen=True)
+class Coding:
+    """The names of groups and labels, which label is favourable, and which one scores predict.
+
+    `group_names` are texts, all different. `negative_label` is None where nobody has it.
+    """
+
+    group_names: tuple[str, ...]
+    negative_label: Any
+    positive_label: Any
+    favorable_is_positive: bool
+    score_is_for_positive: bool = True
+
+    @property
+    def favorable_label(self) -> Any:
+        """Return the label that is good for the person."""
+        return self.positive_label if self.favorable_is_positive else self.negative_label
+
+    @property
+    def score_label(self) -> Any:
+        """Return the label that a high score predicts."""
+        return self.positive_label if self.score_is_for_positive else self.negative_label
+
+
+# ---------------------------------------------------------------------------------------------
+# Labels
+
+
+def read_two_labels(
+    values: Mapping[str, NDArray[Any]], request: Request
+) -> tuple[Any, Any, bool, bool]:
+    """Return the negative and the positive label, and what the positive one is.
+
+    The last two values say whether it is favourable, and whether scores predict it. `values` are
+    decisions and true labels by parameter name. The request may name pos_label, favorable_label
+    and score_is_for. Either of the first two stands for both. The negative label is None where
+    nobody has it.
+    """
+    present = _present_labels(values)
+    positive = _positive_label(present, request.pos_label, request.favorable_label)
+    negative = next((label for label in present if label != positive), None)
+    if negative is None and positive in COMMON_POSITIVES:
+        negative = False if isinstance(positive, bool) else 0
+    favorable = positive if request.favorable_label is None else request.favorable_label
+    if favorable not in (negative, positive):
+        raise InputError(
+            f"favorable_label={favorable!r} is neither of the two labels, {negative!r} and "
+            f"{positive!r}. Pass the label that is good for the person.",
+            parameter="favorable_label",
+        )
+    is_scored = _scores_positive(negative, positive, request.score_is_for)
+    return negative, positive, bool(favorable == positive), is_scored
+
+
+def _scores_positive(negative: Any, positive: Any, score_is_for: Any) -> bool:
+    """Return whether scores predict the positive label: by default, the larger of the two."""
+    if score_is_for is None:
+        return bool(negative is None or positive > negative)
+    if score_is_for not in (negative, positive):
+        raise InputError(
+            f"score_is_for={score_is_for!r} is neither of the two labels, {negative!r} and "
+            f"{positive!r}. Pass the label that a high score predicts.",
+            parameter="score_is_for",
+        )
+    return bool(score_is_for == positive)
+
+
+def _present_labels(values: Mapping[str, NDArray[Any]]) -> list[Any]:
+    """Return the different labels, at most two; refuse more, and text mixed with numbers."""
+    first_place: dict[Any, str] = {}
+    for name, column in values.items():
+        for label in distinct_labels(column):
+            first_place.setdefault(label, name)
+    n_texts = sum(isinstance(label, str) for label in first_place)
+    if len(first_place) > 2 or 0 < n_texts < len(first_place):
+        examples = ", ".join(f"{label!r} ({name})" for label, name in [*first_place.items()][:4])
+        raise InputError(
+            "Decisions and true labels must have two labels of one type, but hold "
+            f"{len(first_place)} different values: {examples}. Use the same two labels in all "
+            "columns; compare scores with the threshold first."
+        )
+    return list(first_place)
+
+
+def _positive_label(present: list[Any], pos_label: Any, favorable_label: Any) -> Any:
+    """Return the label whose rates are compared: `favorable_label` where only that is given."""
+    if pos_label is None and is_label_in(favorable_label, present):
+        pos_label = favorable_label
+    if pos_label is None:
+        pos_label = next((label for label in COMMON_POSITIVES if label in present), None)
+    if pos_label is None or (pos_label not in present and len(present) == 2):
+        raise InputError(
+            f"pos_label={pos_label!r} is not one of the labels, {present}. Pass the label whose "
+            "rates are counted as pos_label=.",
+            parameter="pos_label",
+        )
+    return next((label for label in present if label == pos_label), pos_label)
+
+
 IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 UNDEFINED = Estimate(None, None, None)
 
@@ -48,7 +152,7 @@ class DecisionCounts:
         """Return the counts with further people, whose group is not known, as one more group."""
         return self if others is None else DecisionCounts(np.vstack([self.cells, others.cells]))
 
-    def of_groups(self, kept: Sequence[int] | BoolArray) -> DecisionCounts:
+    def of_groups(self, kept: Sequence[int] | Mask) -> DecisionCounts:
         """Return the counts of some groups only."""
         return DecisionCounts(self.cells[np.asarray(kept)])
 

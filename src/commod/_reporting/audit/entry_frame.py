@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import narwhals as nw
+import numpy as np
+
+from commod._data.disclosure import MIN_CATEGORY_SIZE
+from commod._data.frames import fetch, numbers, objects
+from commod._data.groups import read_groups
+from commod._data.strata import read_stratum_column, refuse_missing
 from commod._record import Audit
-from commod._reporting.audit.assembly import make_audit
+from commod._reporting.audit.assembly import UpdateFacts, digest_counts, make_audit
 from commod._reporting.audit.evidence import Evidence
-from commod._reporting.audit.frame_columns import read_roles, select_roles
-from commod._reporting.audit.frame_conditions import count_conditions
-from commod._reporting.audit.frame_counts import count_frame, summarise_decisions
-from commod._reporting.audit.frame_ranks import rank_frame
-from commod._reporting.audit.provenance import UpdateFacts, digest_counts
+from commod._reporting.audit.frame_counts import (
+    MAX_CELLS,
+    SCORES,
+    count_frame,
+    is_group,
+    of_decided,
+    read_roles,
+    select_roles,
+    summarise_decisions,
+)
+from commod._reporting.audit.people import read_people
 from commod._reporting.audit.request import (
     add_label_names,
     check_settings,
@@ -22,8 +35,12 @@ from commod._reporting.audit.request import (
     named_labels,
     read_request,
 )
+from commod._reporting.audit.roc import RankedGroups, listed_groups
+from commod._reporting.audit.stated import ConditionCounts, condition_columns, stated_constraints
 from commod._reporting.explain.decisions import settings_of
-from commod._reporting.explain.expected import expected_of
+from commod._reporting.explain.explanation import expected_of
+from commod.exceptions import InputError
+from commod.metrics._roc import ScoreCells
 from commod.updates._check import check_update
 
 
@@ -180,3 +197,116 @@ def audit_frame(
     digest = digest_counts(counted.coding, *counts)
     facts = None if update is None else UpdateFacts(type(update).__name__, settings_of(update))
     return make_audit(evidence, digest=digest, title=title, created=created, explanation=facts)
+
+
+# ---------------------------------------------------------------------------------------------
+# Count the people of a frame by the columns that constraints are within, inside its engine
+
+
+def count_conditions(
+    frame: Any, roles: Mapping[str, Hashable], evidence: Evidence
+) -> ConditionCounts | None:
+    """Return the people by group, decisions and conditions; None where there is no condition.
+
+    People of hidden groups are left out, as they are in `evidence`. `roles` are those of the other
+    columns.
+    """
+    stated = [one.constraint for one in stated_constraints(evidence.request)]
+    names = condition_columns(stated)
+    if not names:
+        return None
+    keys = {role: column for role, column in roles.items() if role not in SCORES}
+    within: dict[str, Hashable] = {f"within_{i}": name for i, name in enumerate(names)}
+    selected = select_roles(frame, {**keys, **within})
+    counted = of_decided(selected).group_by(*keys, *within).agg(nw.len().alias("n"))
+    table = fetch(counted, MAX_CELLS)
+    if table is None:
+        raise InputError(
+            f"The columns that constraints are within ({', '.join(names)}) make more than "
+            f"{MAX_CELLS:,} combinations with groups and decisions. Put numbers into bins, or "
+            "merge values.",
+            parameter="request",
+        )
+    n = numbers(table, "n")
+    for role, name in within.items():
+        n_missing = int(n[[value is None for value in table[role]]].sum())
+        refuse_missing(n_missing, int(n.sum()), f"Column {name!r}", "request")
+    columns = {
+        str(name): read_stratum_column(objects(table[role]), len(n), str(name), "request")
+        for role, name in within.items()
+    }
+    groups = {roles[role]: objects(table[role]) for role in keys if is_group(role)}
+    decisions = {role: table.get(role) for role in ("before", "after", "y_true")}
+    # people of unknown groups were refused before, or they are in no comparison
+    people = read_people(decisions, {}, groups, evidence.request, None, "ignore")
+    lines = ConditionCounts.of_people(people, columns, n.astype(np.int64))
+    return lines.shown(evidence.n_hidden, evidence.n_unknown_hidden)
+
+
+# ---------------------------------------------------------------------------------------------
+# Count the people of a frame by group, true label and bins of their score, inside its engine
+
+MOST_BINS = 1000
+
+
+def rank_frame(
+    frame: nw.LazyFrame[Any],
+    roles: Mapping[str, Hashable],
+    score_ranges: Mapping[str, tuple[float, float]],
+    evidence: Evidence,
+) -> RankedGroups | None:
+    """Return the people of each group by bins of their score.
+
+    `score_ranges` are those of people outside hidden groups: nothing depends on the others.
+    None without true labels, without scores, and where there are too few people for two bins.
+    """
+    n_groups = len(evidence.sizes)
+    n_bins = min(evidence.n // MIN_CATEGORY_SIZE, MAX_CELLS) // (2 * n_groups)
+    scores = [role for role in SCORES if role in roles]
+    if "y_true" not in roles or not scores or n_bins < 2 or not evidence.is_compared.any():
+        return None
+    n_bins = min(n_bins, MOST_BINS)
+    listed, n_left_out = listed_groups(evidence.sizes, evidence.is_compared)
+    cells = {
+        role: _bin_scores(frame, role, roles, score_ranges[role], n_bins, evidence)
+        for role in scores
+    }
+    before, after = (
+        tuple(cells[role][i] for i in listed) if role in cells else None for role in SCORES
+    )
+    return RankedGroups(listed, n_left_out, before, after, n_bins=n_bins)
+
+
+def _bin_scores(
+    frame: nw.LazyFrame[Any],
+    role: str,
+    roles: Mapping[str, Hashable],
+    score_range: tuple[float, float],
+    n_bins: int,
+    evidence: Evidence,
+) -> list[ScoreCells]:
+    """Return the people of each group by bin, highest scores first."""
+    low, high = score_range
+    place = (nw.col(role) - low) * (n_bins / (high - low or 1.0))
+    keys = [name for name in roles if is_group(name)]
+    query = (
+        of_decided(frame)
+        .with_columns(score_bin=place.floor())
+        .group_by(*keys, "y_true", "score_bin")
+        .agg(nw.len().alias("n"))
+    )
+    table = fetch(query, MAX_CELLS)
+    if table is None:
+        raise AssertionError("bins make more lines than they can: a bug in commod")
+    coding, n_groups = evidence.coding, len(evidence.sizes)
+    is_positive = np.array([value == coding.positive_label for value in table["y_true"]])
+    is_scored = is_positive == coding.score_is_for_positive
+    # the groups are those of the counts, so they have the same numbers
+    columns = {name: objects(table[name]) for name in keys}
+    groups = read_groups(columns, len(is_scored), "ignore")  # refused already, if they are to be
+    # the highest score, and scores of hidden people, may be beyond the bins
+    score_bin = np.clip(numbers(table, "score_bin"), 0, n_bins - 1).astype(np.intp)
+    people = np.zeros((n_groups + 1, 2, n_bins))  # the code −1 of unknown groups: the last entry
+    place_of = groups.codes, is_scored.astype(np.intp), n_bins - 1 - score_bin
+    np.add.at(people, place_of, numbers(table, "n"))
+    return [ScoreCells.of_counts(own[1], own[0]) for own in people[:-1]]

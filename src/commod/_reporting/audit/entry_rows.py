@@ -26,17 +26,12 @@ from commod._record import (
     StabilitySummary,
     is_evidence,
 )
-from commod._reporting.audit.areas import group_area_differences, group_areas
-from commod._reporting.audit.assembly import make_audit
-from commod._reporting.audit.condition_counts import (
-    condition_columns,
-    read_conditions,
-)
+from commod._reporting.audit.assembly import DataDigest, make_audit
+from commod._reporting.audit.checks import SmallCellPoints
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.ledger import make_ledger
 from commod._reporting.audit.outscoring import outscoring_of
 from commod._reporting.audit.people import SCORES, AuditedPeople, read_people
-from commod._reporting.audit.provenance import DataDigest
 from commod._reporting.audit.request import (
     add_label_names,
     check_settings,
@@ -46,10 +41,15 @@ from commod._reporting.audit.request import (
     read_request,
 )
 from commod._reporting.audit.roc import rank_groups
-from commod._reporting.audit.scores import measure_scores
-from commod._reporting.audit.shown_people import ShownPeople, count_conditions, without_hidden
-from commod._reporting.audit.small_cells import SmallCellPoints
-from commod._reporting.audit.stated import stated_constraints
+from commod._reporting.audit.scores import group_area_differences, group_areas, measure_scores
+from commod._reporting.audit.stated import (
+    ShownPeople,
+    condition_columns,
+    count_conditions,
+    read_conditions,
+    stated_constraints,
+    without_hidden,
+)
 from commod._reporting.audit.subgroups import Slice, SliceCounter
 from commod._reporting.explain import Explanation, find_segments
 from commod._text import shown

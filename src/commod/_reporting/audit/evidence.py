@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commod import _record
-from commod._reporting.audit.areas import change_areas
-from commod._reporting.audit.coding import Coding
-from commod._reporting.audit.condition_counts import ConditionCounts
-from commod._reporting.audit.counts import DecisionCounts
+from commod._data.arrays import Floats
+from commod._record import Group, UnknownGroups
+from commod._reporting.audit.counts import Coding, DecisionCounts, finite_or_none
 from commod._reporting.audit.rates import changes_of, fairness_of_all, groups_of, limit_of
-from commod._reporting.audit.reference import with_reference
 from commod._reporting.audit.roc import RankedGroups, roc_of
-from commod._reporting.audit.scores import ScoreFigures, quality_of
-from commod._reporting.audit.stated import StatedCells, stated_constraints
+from commod._reporting.audit.scores import ScoreFigures, change_areas, quality_of
+from commod._reporting.audit.stated import ConditionCounts, StatedCells, stated_constraints
 from commod._reporting.audit.subgroups import Slice, find_subgroups
-from commod._reporting.audit.unknown_groups import unknown_groups_of
+from commod._statistics.unknown_groups import UNDEFINED, worst_interval
 from commod._text import label_text
 from commod.metrics._constraint import Constraint, get_constraint
+from commod.metrics._reference import mean_differences
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,3 +240,99 @@ class Evidence:
             min_size=self.min_subgroup_size,
             level=self.level,
         )
+
+
+# ---------------------------------------------------------------------------------------------
+# Measure how fair decisions could be, whatever the groups of unknown people are
+
+
+def unknown_groups_of(
+    compared: DecisionCounts, unknown: DecisionCounts, constraint: Constraint, is_elsewhere: bool
+) -> UnknownGroups:
+    """Return the interval of the requested metric, before and after.
+
+    `compared` counts the people of the compared groups, `unknown` those without a known group.
+    `is_elsewhere` says whether these may belong to groups that are not compared.
+    """
+    intervals = [UNDEFINED, UNDEFINED]
+    if constraint.is_simple and compared.is_comparable(constraint):
+        for i, after in enumerate((False, True)):
+            sizes, positives = (table[:, 0] for table in unknown.table(constraint, after))
+            known = compared.table(constraint, after)
+            intervals[i] = worst_interval(
+                constraint, *known, sizes, positives, may_be_elsewhere=is_elsewhere
+            )
+    before, after_update = intervals
+    return UnknownGroups(
+        n_known=compared.n,
+        n_unknown=unknown.n,
+        low_before=finite_or_none(before.low),
+        high_before=finite_or_none(before.high),
+        low_after=finite_or_none(after_update.low),
+        high_after=finite_or_none(after_update.high),
+        is_exact=after_update.is_exact,
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Compare every group with a reference group: adverse impact and standardised mean difference
+
+ROUNDING = 1e-7  # a smaller standard deviation of scores is that of equal scores
+
+
+def with_reference(
+    groups: Sequence[Group], scores: ScoreFigures, sizes: NDArray[np.int64]
+) -> tuple[Group, ...]:
+    """Return the groups with their figures beside those of the reference group.
+
+    The reference is the compared group with the highest share of the favourable outcome before the
+    update; it stays the reference after it. `sizes` (n_groups,) count the people in the means.
+    """
+    shares = {i: g.favorable_before.value for i, g in enumerate(groups) if g.compared}
+    known = {i: share for i, share in shares.items() if share is not None}
+    if not known:
+        return tuple(groups)
+    reference = max(known, key=lambda i: known[i])
+    compared = np.array([group.compared for group in groups])
+    before, after = (
+        _score_gaps(means, squares, sizes * compared, reference)
+        for means, squares in (
+            (scores.mean_before, scores.square_before),
+            (scores.mean_after, scores.square_after),
+        )
+    )
+    best = groups[reference]
+    return tuple(
+        group
+        if group.n_gains is None  # fewer than five people: nothing about them is shown
+        else replace(
+            group,
+            is_reference=i == reference,
+            impact_before=_ratio(group.favorable_before.value, best.favorable_before.value),
+            impact_after=_ratio(group.favorable_after.value, best.favorable_after.value),
+            score_gap_before=None if before is None else finite_or_none(before[i]),
+            score_gap_after=None if after is None else finite_or_none(after[i]),
+        )
+        for i, group in enumerate(groups)
+    )
+
+
+def _ratio(share: float | None, reference: float | None) -> float | None:
+    return share / reference if share is not None and reference else None
+
+
+def _score_gaps(
+    means: Floats | None,
+    squares: Floats | None,
+    sizes: NDArray[np.int64],
+    reference: int,
+) -> Floats | None:
+    """Return the standardised mean difference of each group; None where scores are not known."""
+    if means is None or squares is None:
+        return None
+    is_counted = sizes > 0
+    mean, square = (
+        np.average(values[is_counted], weights=sizes[is_counted]) for values in (means, squares)
+    )
+    deviation = math.sqrt(max(float(square - mean**2), 0.0))
+    return mean_differences(means, reference, deviation if deviation > ROUNDING else 0.0)

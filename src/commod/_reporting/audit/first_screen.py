@@ -10,15 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.groups import Groups
-from commod._record import SCHEMA, Audit, ExpectedOnNewPeople, Provenance, Request, Subgroups
-from commod._reporting.audit.condition_counts import condition_columns, read_conditions
+from commod._record import Audit, ExpectedOnNewPeople, Provenance, Request, Subgroups
+from commod._reporting.audit.assembly import figures_of_first_screen
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.people import AuditedPeople, read_people
 from commod._reporting.audit.rates import fairness_of_stated
 from commod._reporting.audit.request import add_label_names
-from commod._reporting.audit.sentences import answer_of, notice_of
-from commod._reporting.audit.shown_people import ShownPeople, count_conditions, without_hidden
-from commod._reporting.audit.stated import stated_constraints
+from commod._reporting.audit.stated import (
+    ShownPeople,
+    condition_columns,
+    count_conditions,
+    read_conditions,
+    stated_constraints,
+    without_hidden,
+)
 
 LEVEL = 0.95  # of all intervals
 MIN_SUBGROUP_SIZE = 100  # as in `audit`; the first screen has no subgroups
@@ -72,20 +77,8 @@ class FirstScreen:
         """
         evidence = self._evidence(after, expected)
         return Audit(
-            schema=SCHEMA,
+            **figures_of_first_screen(evidence),
             title="What the update changes",
-            rows=self.rows,
-            n=evidence.n,
-            level=LEVEL,
-            request=evidence.request,
-            answer=answer_of(evidence),
-            notice=notice_of(evidence),
-            fairness=evidence.fairness_metrics,
-            changes=evidence.changes,
-            limit=evidence.limit,
-            groups=evidence.groups,
-            small_groups=evidence.small_groups,
-            quality=evidence.quality,
             agreement=None,
             calibration=None,
             proxies=(),
@@ -96,8 +89,6 @@ class FirstScreen:
             checks=(),
             not_known=(),
             provenance=NO_PROVENANCE,
-            expected=expected,
-            unknown_groups=evidence.unknown_groups,
         )
 
     def _evidence(self, after: NDArray[np.bool_], expected: ExpectedOnNewPeople | None) -> Evidence:

@@ -9,6 +9,7 @@ Two queries run. Each brings back a table with one line per combination of value
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import compress
@@ -18,19 +19,28 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
+from commod._data.collation import TEXT_TYPES, has_collations, with_binary_text
 from commod._data.disclosure import hidden_groups, in_totals
-from commod._data.frames import GroupTable, fetch, numbers, objects
+from commod._data.frames import (
+    GroupTable,
+    as_lazy,
+    check_scalar_type,
+    fetch,
+    no_column,
+    number_column,
+    numbers,
+    objects,
+    without_nan,
+)
+from commod._data.tables import FreeNames
 from commod._record import Agreement, Request
-from commod._reporting.audit.coding import Coding
-from commod._reporting.audit.counts import DecisionCounts
-from commod._reporting.audit.frame_columns import SCORES, is_group
+from commod._reporting.audit.counts import Coding, DecisionCounts
 from commod._reporting.audit.people import read_people
 from commod._reporting.audit.scores import ScoreFigures
 from commod._text import n_of, verb
-from commod.exceptions import InputError
+from commod.exceptions import InputError, InputTypeError
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 
 CONSTANT = 1e-12  # product of two variances below which one score is constant
@@ -282,7 +292,7 @@ def _centred(role: str, summary: DecisionSummary) -> nw.Expr:
     return (nw.col(role) - summary.mean_scores[role]) / (high - low or 1.0)
 
 
-def _check_groups(columns: Iterable[NDArray[Any]], n: FloatArray) -> None:
+def _check_groups(columns: Iterable[NDArray[Any]], n: Floats) -> None:
     is_missing = np.any([[value is None for value in column] for column in columns], axis=0)
     n_missing = int(n[is_missing].sum())
     if n_missing:
@@ -320,7 +330,7 @@ def _agreement(table: GroupTable, summary: DecisionSummary) -> Agreement | None:
     )
 
 
-def _n_contradictions(table: GroupTable, after: BoolArray) -> int | None:
+def _n_contradictions(table: GroupTable, after: Mask) -> int | None:
     """Return how many decisions differ from score > threshold; `after`: decided the score's label.
 
     None where scores or threshold are not given.
@@ -329,3 +339,76 @@ def _n_contradictions(table: GroupTable, after: BoolArray) -> int | None:
         return None
     n, above = numbers(table, "n"), numbers(table, "above_sum")
     return int(np.where(after, n - above, above).sum())
+
+
+# ---------------------------------------------------------------------------------------------
+# Read the columns of an audit from a frame of any dataframe engine, lazily
+
+SCORES = ("scores_before", "scores_after")
+
+
+def is_group(role: str) -> bool:
+    """Return whether the role is a sensitive feature."""
+    return role.startswith("group_")
+
+
+def read_roles(columns: Mapping[str, Any], sensitive_features: Any) -> dict[str, Hashable]:
+    """Return the name of the column in each role.
+
+    `columns` maps each parameter that names one column to that name, None where it is not given.
+    """
+    given = {role: column for role, column in columns.items() if column is not None}
+    for role in ("before", "after"):
+        if role not in given:
+            raise InputError(f"{role} is None; pass the name of the column of decisions.")
+    is_list = isinstance(sensitive_features, list | tuple)
+    sensitive = list(sensitive_features) if is_list else [sensitive_features]
+    if not sensitive or sensitive == [None]:
+        raise InputError(
+            "sensitive_features is missing. Name the column of the group of each row, or a list of "
+            "several: an audit compares groups."
+        )
+    for name, column in [*given.items(), *(("sensitive_features", c) for c in sensitive)]:
+        if not isinstance(column, str | int):
+            raise InputTypeError(
+                f"{name} must be the name of a column of the frame; got "
+                f"{type(column).__name__}. Use commod.audit for arrays."
+            )
+    repeated = [column for column, count in Counter(sensitive).items() if count > 1]
+    if repeated:
+        raise InputError(f"sensitive_features names {repeated[0]!r} twice; name each column once.")
+    return {**given, **{f"group_{i}": column for i, column in enumerate(sensitive)}}
+
+
+def select_roles(frame: Any, roles: Mapping[str, Hashable]) -> nw.LazyFrame[Any]:
+    """Return the columns under the names of their roles, lazily.
+
+    NaN becomes null and scores become float64.
+    """
+    lazy = as_lazy(frame, "Use commod.audit for arrays.")
+    schema: Mapping[Any, Any] = lazy.collect_schema()
+    for role, column in roles.items():
+        if column not in schema:
+            raise no_column("sensitive_features" if is_group(role) else role, column, schema)
+    if has_collations(lazy):  # groups and labels differ where they differ in Python
+        free = FreeNames(schema)
+        text = [role for role, column in roles.items() if schema[column] in TEXT_TYPES]
+        names = {role: free.take(f"_commod_{role}") for role in text}
+        lazy = with_binary_text(lazy, {names[role]: str(roles[role]) for role in text})
+        roles, schema = {**roles, **names}, lazy.collect_schema()
+    return lazy.select(*(_convert(role, column, schema[column]) for role, column in roles.items()))
+
+
+def _convert(role: str, column: Any, dtype: Any) -> nw.Expr:
+    """Return a column under its role, in a type that every engine counts in the same way."""
+    check_scalar_type(column, dtype)
+    if role in SCORES:
+        return number_column(role, column, dtype).alias(role)
+    values = nw.col(column)
+    if dtype.is_decimal() and not is_group(role):
+        values = values.cast(nw.Float64)
+    elif not is_group(role) and dtype in (nw.Int128, nw.UInt128):
+        values = values.cast(nw.Int64)
+    if dtype.is_float():
+        values = without_nan(values)
+    return values.alias(role)

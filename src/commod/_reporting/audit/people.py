@@ -10,17 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
 from commod._data.group_names import group_names_of
 from commod._data.groups import Groups, read_groups, sensitive_names
 from commod._data.labels import binary_outcome, check_length, read_labels, read_scores
 from commod._record import Request
-from commod._reporting.audit.coding import Coding, read_two_labels
-from commod._reporting.audit.counts import DecisionCounts
+from commod._reporting.audit.counts import Coding, DecisionCounts, read_two_labels
 from commod.exceptions import DataWarning, InputError
 
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-OptionalPair = tuple[FloatArray | None, FloatArray | None]
+OptionalPair = tuple[Floats | None, Floats | None]
 
 SCORES = ("scores_before", "scores_after", "scores_calibrated")
 ROUNDING = 1e-12  # of a mean score
@@ -34,38 +32,38 @@ class AuditedPeople:
     and losses refer to the favourable label.
     """
 
-    before: BoolArray
-    after: BoolArray
-    label: BoolArray | None
-    scores_before: FloatArray | None
-    scores_after: FloatArray | None
+    before: Mask
+    after: Mask
+    label: Mask | None
+    scores_before: Floats | None
+    scores_after: Floats | None
     groups: Groups
     coding: Coding
-    scores_calibrated: FloatArray | None = None
+    scores_calibrated: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.before)
 
     @property
-    def gain(self) -> BoolArray:
+    def gain(self) -> Mask:
         """Return who gains the favourable outcome."""
         return ~self.favorable(self.before) & self.favorable(self.after)
 
     @property
-    def loss(self) -> BoolArray:
+    def loss(self) -> Mask:
         """Return who loses the favourable outcome."""
         return self.favorable(self.before) & ~self.favorable(self.after)
 
     @property
-    def changed(self) -> BoolArray:
+    def changed(self) -> Mask:
         """Return whose decision changes."""
         return np.asarray(self.before != self.after)
 
-    def favorable(self, decisions: BoolArray) -> BoolArray:
+    def favorable(self, decisions: Mask) -> Mask:
         """Return where decisions, or true labels, are favourable."""
         return decisions if self.coding.favorable_is_positive else ~decisions
 
-    def take(self, kept: BoolArray) -> AuditedPeople:
+    def take(self, kept: Mask) -> AuditedPeople:
         """Return the people where `kept` (n,) is true; groups keep their numbers and names."""
         before, after, calibrated = (
             None if scores is None else scores[kept]
@@ -82,19 +80,19 @@ class AuditedPeople:
             groups=self.groups.take(kept),
         )
 
-    def count(self, multiplicity: FloatArray | None = None) -> DecisionCounts:
+    def count(self, multiplicity: Floats | None = None) -> DecisionCounts:
         """Return the people of known groups, counted by group, true label and decisions.
 
         A row stands for one person, or for `multiplicity` (n,) people. Sums are exact below 2⁵³.
         """
         return DecisionCounts(self._cells(multiplicity)[1:])
 
-    def count_unknown(self, multiplicity: FloatArray | None = None) -> DecisionCounts | None:
+    def count_unknown(self, multiplicity: Floats | None = None) -> DecisionCounts | None:
         """Return the people whose group is not known, as one group; None where there are none."""
         unknown = DecisionCounts(self._cells(multiplicity)[:1])
         return unknown if unknown.n else None
 
-    def _cells(self, multiplicity: FloatArray | None) -> NDArray[np.int64]:
+    def _cells(self, multiplicity: Floats | None) -> NDArray[np.int64]:
         """Return all people by group, those without a group first, (n_groups + 1, L, 2, 2)."""
         n_groups, n_labels = len(self.coding.group_names) + 1, 1 if self.label is None else 2
         cell = (self.groups.codes + 1) * (4 * n_labels)
@@ -105,7 +103,7 @@ class AuditedPeople:
         counts = np.bincount(cell, multiplicity, minlength=n_groups * n_labels * 4)
         return counts.reshape(n_groups, n_labels, 2, 2).astype(np.int64)
 
-    def group_means(self, sums: FloatArray | None, sizes: FloatArray) -> FloatArray | None:
+    def group_means(self, sums: Floats | None, sizes: Floats) -> Floats | None:
         """Return the mean score of each group (n_groups,); None where scores are not given.
 
         A row of `sums` (n,) is the sum of the scores of `sizes` (n,) people.
@@ -118,9 +116,7 @@ class AuditedPeople:
         )
         return np.where(n_people > 0, totals / np.maximum(n_people, 1), np.nan)
 
-    def warn_of_inverted_scores(
-        self, sums: OptionalPair, sizes: FloatArray, stacklevel: int
-    ) -> None:
+    def warn_of_inverted_scores(self, sums: OptionalPair, sizes: Floats, stacklevel: int) -> None:
         """Warn where decisions for the score's label have the lower mean score.
 
         `sums` are scores before and after: each row (n,) adds the scores of `sizes` (n,) people.
@@ -184,7 +180,7 @@ def read_people(
     )
 
 
-def _scores(values: Any, name: str, n: int) -> FloatArray | None:
+def _scores(values: Any, name: str, n: int) -> Floats | None:
     if values is None:
         return None
     scores = read_scores(values, name)

@@ -13,7 +13,7 @@ from commod._data.groups import UNKNOWN_GROUPS
 from commod._data.labels import check_label_parameter
 from commod._data.parameters import check_choice, check_number_parameter
 from commod._record import FurtherConstraint, Request, from_plain, to_plain
-from commod._reporting.audit.coding import Coding
+from commod._reporting.audit.counts import Coding
 from commod._text import did_you_mean, shown
 from commod.bounds._counts import read_target
 from commod.bounds._tables import DIRECTIONS

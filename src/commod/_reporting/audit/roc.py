@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from commod._data.disclosure import FEWEST_DESCRIBED
 from commod._record import AreaBetween, Estimate, Group, GroupRoc, LargestGap, RocFigures
-from commod._reporting.audit.areas import area_loss
 from commod._reporting.audit.people import AuditedPeople
-from commod.metrics._abroca import N_RESAMPLES
-from commod.metrics._roc import ScoreCells, score_cells
-from commod.metrics._roc_resamples import CurveGap, ResampledCurves
+from commod._reporting.audit.scores import area_loss
+from commod.metrics._roc import N_RESAMPLES, CurveGap, ResampledCurves, ScoreCells, score_cells
 
 MOST_GROUPS = 20  # with curves: every pair of them is compared
 N_POINTS = 15  # of a curve in a picture, at most

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.disclosure import FEWEST_DESCRIBED
+from commod._data.arrays import Codes, Floats, Mask
+from commod._data.disclosure import FEWEST_DESCRIBED, hidden_groups, in_totals
+from commod._data.groups import Groups
+from commod._data.strata import read_condition, read_control_features
 from commod._record import Estimate, Request
-from commod._reporting.audit.condition_counts import ConditionCounts
-from commod._reporting.audit.counts import UNDEFINED, finite_or_none
+from commod._reporting.audit.counts import UNDEFINED, DecisionCounts, finite_or_none
+from commod._reporting.audit.people import AuditedPeople
 from commod._statistics.new_samples import sampled_interval
 from commod.bounds._general import GeneralLimit, fewest_changes_of
 from commod.exceptions import InputError
@@ -19,8 +24,105 @@ from commod.metrics._cells import CellTable, Strata, strata_of
 from commod.metrics._comparison import GroupComparison
 from commod.metrics._constraint import Constraint, get_constraint
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionCounts:
+    """People by all that constraints depend on; all arrays have shape (k,), one line per cell.
+
+    A line stands for `n` people of the same group, true label and decisions, with the same values
+    of all `columns`. `group` is −1 where it is not known.
+    """
+
+    group: Codes
+    label: Mask | None
+    before: Mask
+    after: Mask
+    n: IntArray
+    columns: Mapping[str, Groups]
+
+    @classmethod
+    def of_counts(cls, counts: DecisionCounts) -> ConditionCounts:
+        """Return the lines of counts; there are no conditions."""
+        group, label, before, after = np.nonzero(counts.cells)
+        return cls(
+            group=group,
+            label=label == 1 if counts.has_labels else None,
+            before=before == 1,
+            after=after == 1,
+            n=counts.cells[group, label, before, after],
+            columns={},
+        )
+
+    @classmethod
+    def of_people(
+        cls, people: AuditedPeople, columns: Mapping[str, Groups], n: IntArray | None = None
+    ) -> ConditionCounts:
+        """Return the lines of people; a row stands for one person, or for `n` (rows,)."""
+        label = np.zeros(len(people), dtype=bool) if people.label is None else people.label
+        key = people.groups.codes.astype(np.int64) + 1
+        for part, size in [
+            *((one.codes, len(one.labels)) for one in columns.values()),
+            *((flag, 2) for flag in (label, people.before, people.after)),
+        ]:
+            _, key = np.unique(key * size + part, return_inverse=True)
+        first = np.zeros(int(key.max(initial=0)) + 1, dtype=np.intp)
+        first[key[::-1]] = np.arange(len(key))[::-1]
+        totals = np.bincount(key, n, minlength=len(first)).astype(np.int64)
+        return cls(
+            group=people.groups.codes[first],
+            label=None if people.label is None else people.label[first],
+            before=people.before[first],
+            after=people.after[first],
+            n=totals,
+            columns={name: replace(c, codes=c.codes[first]) for name, c in columns.items()},
+        )
+
+    def shown(
+        self, n_hidden: NDArray[np.int64] | None, n_unknown_hidden: int = 0
+    ) -> ConditionCounts:
+        """Return the lines of people who are not hidden.
+
+        `n_hidden` (n_groups,) counts those of hidden groups, `n_unknown_hidden` those whose group
+        is not known.
+        """
+        if n_hidden is None:
+            return self
+        kept = in_totals(self.group, n_hidden > 0, n_unknown_hidden)
+        return ConditionCounts(
+            group=self.group[kept],
+            label=None if self.label is None else self.label[kept],
+            before=self.before[kept],
+            after=self.after[kept],
+            n=self.n[kept],
+            columns={name: replace(c, codes=c.codes[kept]) for name, c in self.columns.items()},
+        )
+
+
+def condition_columns(constraints: Sequence[Constraint]) -> tuple[str, ...]:
+    """Return the columns that constraints are within, each once."""
+    conditions = (constraint.within for constraint in constraints)
+    return tuple(dict.fromkeys(within.column for within in conditions if within is not None))
+
+
+def read_conditions(
+    names: Sequence[str], X: Any, control_features: Any, n_rows: int
+) -> dict[str, Groups]:
+    """Return the columns of conditions, from `control_features` where given, else from X."""
+    if not names:
+        return {}
+    if control_features is not None:
+        given = read_control_features(control_features, n_rows)
+        return {name: given.strata(name) for name in names}
+    if X is None:
+        raise InputError(
+            f"The request compares people within {names[0]!r}, and that column is not known here. "
+            f"Pass it as control_features=data[{names[0]!r}], or among the columns of X.",
+            parameter="control_features",
+        )
+    return {name: read_condition(X, name) for name in names}
+
 
 LOOSER = 1e-9  # than values that were reached: they have 12 digits
 TIME_LIMIT = 1.0  # seconds for each number of fewest changes
@@ -63,7 +165,7 @@ class StatedCells:
 
     stated: tuple[StatedConstraint, ...]
     lines: ConditionCounts
-    is_compared: BoolArray
+    is_compared: Mask
 
     @property
     def is_simple(self) -> bool:
@@ -119,11 +221,11 @@ class StatedCells:
         return CellTable.of(constraints, strata, self.group, self.n_groups, self.lines.label)
 
     @cached_property
-    def sizes(self) -> FloatArray:
+    def sizes(self) -> Floats:
         """Return the people of each cell, (R, G)."""
         return self.table.totals(self.lines.n.astype(np.float64))
 
-    def positives(self, after: bool) -> FloatArray:
+    def positives(self, after: bool) -> Floats:
         """Return the people of each cell with a positive decision before or after, (R, G)."""
         decided = self.lines.after if after else self.lines.before
         return self.table.totals(self.lines.n.astype(np.float64) * decided)
@@ -192,3 +294,57 @@ class StatedCells:
             may_lower=may_lower,
             time_limit=TIME_LIMIT,
         )
+
+
+# ---------------------------------------------------------------------------------------------
+# Leave out people of groups that are too small to be shown; every figure counts the others
+
+
+@dataclass(frozen=True)
+class ShownPeople:
+    """The people outside hidden groups, whom figures count.
+
+    `is_shown` (n,) says who they are. `n_hidden` (n_groups,) counts the others by group, and
+    `n_unknown_hidden` those whose group is not known.
+    """
+
+    people: AuditedPeople
+    is_shown: NDArray[np.bool_]
+    n_hidden: NDArray[np.int64]
+    n_unknown_hidden: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether nobody is hidden."""
+        return bool(self.is_shown.all())
+
+    @cached_property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Return which of the people who are shown have a known group."""
+        return self.people.groups.is_known
+
+    @cached_property
+    def known(self) -> AuditedPeople:
+        """Return the people of known groups, whom comparisons count."""
+        return self.people if self.is_known.all() else self.people.take(self.is_known)
+
+
+def without_hidden(everybody: AuditedPeople, min_group_size: int) -> ShownPeople:
+    """Return the people outside groups that are too small to be shown."""
+    sizes = everybody.groups.sizes.astype(np.int64)
+    is_hidden = hidden_groups(sizes, sizes >= min_group_size)
+    is_unknown = ~everybody.groups.is_known
+    is_shown = in_totals(everybody.groups.codes, is_hidden, int(is_unknown.sum()))
+    people = everybody if is_shown.all() else everybody.take(is_shown)
+    n_unknown_hidden = int((is_unknown & ~is_shown).sum())
+    return ShownPeople(people, is_shown, np.where(is_hidden, sizes, 0), n_unknown_hidden)
+
+
+def count_conditions(
+    everybody: AuditedPeople, conditions: Mapping[str, Groups], shown_people: ShownPeople
+) -> ConditionCounts | None:
+    """Return the counts of people outside hidden groups by stratum; None without a condition."""
+    if not conditions:
+        return None
+    lines = ConditionCounts.of_people(everybody, conditions)
+    return lines.shown(shown_people.n_hidden, shown_people.n_unknown_hidden)

@@ -4,14 +4,3 @@ from commod._reporting.explain.cards import make_card
 from commod._reporting.explain.explanation import Explanation, explain
 from commod._reporting.explain.person import Alternative, Contribution, Person
 from commod._reporting.explain.segments import SegmentFinder, find_segments
-
-__all__ = [
-    "Alternative",
-    "Contribution",
-    "Explanation",
-    "Person",
-    "SegmentFinder",
-    "explain",
-    "find_segments",
-    "make_card",
-]

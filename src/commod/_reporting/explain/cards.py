@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 import numpy as np
-from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
 from commod._data.encoding import TermTable
 from commod._record import Card, CardLine, CardRule, Concept
 from commod._statistics.intervals import share_estimate
 from commod.scorecard import EvidenceRule, Scorecard
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 MAX_NAMES = 2  # columns in the name of a concept
 

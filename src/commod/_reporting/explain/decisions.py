@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import get_tags
 
+from commod._data.arrays import Floats, Mask
 from commod._data.codes import plain
 from commod._data.labels import (
     binary_outcome,
@@ -25,9 +26,6 @@ from commod._text import shorten
 from commod.exceptions import InputError
 from commod.updates._check import check_update
 from commod.updates._interface import ReadRows, RowEvaluation
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 CHUNK = 50_000  # rows that are encoded at the same time
 LONGEST_SETTING = 60  # characters

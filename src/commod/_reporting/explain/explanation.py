@@ -8,17 +8,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import get_tags
 
+from commod._data.arrays import Mask
 from commod._data.base_model import ScoreColumn
 from commod._data.codes import plain
 from commod._data.columns import Column
 from commod._data.labels import check_label_parameter, check_length
 from commod._data.parameters import check_number_parameter, check_seed
 from commod._data.tables import check_same_rows, index_of, take_rows
-from commod._record import Card, EditRecord, ExpectedOnNewPeople, Segments
+from commod._record import Card, CardLine, Concept, EditRecord, ExpectedOnNewPeople, Segments
 from commod._record.explanation import Direction, Value
 from commod._reporting.explain.cards import CardMaker, push_of
 from commod._reporting.explain.decisions import (
@@ -29,8 +31,6 @@ from commod._reporting.explain.decisions import (
     row_chunks,
     settings_of,
 )
-from commod._reporting.explain.edited import edited_rows
-from commod._reporting.explain.expected import expected_of
 from commod._reporting.explain.person import Person, PersonDecision, explain_person
 from commod._reporting.explain.reasons import (
     RatioParts,
@@ -40,21 +40,26 @@ from commod._reporting.explain.reasons import (
 )
 from commod._reporting.explain.segments import find_segments
 from commod._reporting.explain.source import FrameColumns
-from commod._reporting.explain.summary import (
-    card_lines,
-    card_tables,
-    rule_lines,
-    segment_lines,
-    segment_tables,
+from commod._text import (
+    EVIDENCE,
+    Table,
+    capitalised,
+    count,
+    first_rows,
+    n_of,
+    percent,
+    points,
+    shorten,
+    shown,
+    snippet,
+    visible,
 )
-from commod._text import capitalised, n_of, shown, snippet, visible
 from commod.exceptions import InputError
 from commod.scorecard import Scorecard, is_within
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
 
 
@@ -550,3 +555,217 @@ class Explanation(ExplainedDecisions):
         """Return the columns that the scorecard reads, for the given rows."""
         assert self.scores_before is not None
         return self._update.ratio_columns(take_rows(self._X, rows), self.scores_before[rows])
+
+
+# ---------------------------------------------------------------------------------------------
+# Edit single values of one row, in a table of the same kind that the base model can read
+
+
+def edited_rows(X: Any, row: int, edits: Sequence[tuple[str, Value]]) -> Any:
+    """Return a table with the row as it is, followed by one copy per edit.
+
+    An edit (column, value) sets one column of its copy. Columns keep their types and categories. A
+    type that cannot hold a new value is replaced by one that can.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"age": [18, 40], "town": pd.Categorical(["Oslo", "Rome"])})
+    >>> edited = edited_rows(X, 1, [("age", 25.0), ("town", "Oslo")])
+    >>> edited.to_dict("list"), str(edited.dtypes["town"])
+    ({'age': [40, 25, 40], 'town': ['Rome', 'Rome', 'Oslo']}, 'category')
+    """
+    rows = np.full(len(edits) + 1, row, dtype=np.intp)
+    copies = take_rows(X, rows)
+    changes: dict[str, dict[int, Value]] = {}
+    for i, (name, value) in enumerate(edits, start=1):
+        changes.setdefault(name, {})[i] = value
+    if isinstance(copies, np.ndarray):
+        return _edited_array(copies, changes)
+    frame = nw.from_native(copies, eager_only=True)
+    edited = [
+        _edited_series(series, changes[str(series.name)])
+        for series in frame.iter_columns()
+        if str(series.name) in changes
+    ]
+    return frame.with_columns(*edited).to_native()
+
+
+def _edited_array(array: NDArray[Any], changes: dict[str, dict[int, Value]]) -> NDArray[Any]:
+    for column, new_values in changes.items():
+        for i, value in new_values.items():
+            if array.dtype != object and not _fits(value, array.dtype):
+                array = array.astype(np.result_type(array.dtype, np.asarray([value]).dtype))
+            array[i, int(column.removeprefix("x"))] = value
+    return array
+
+
+def _fits(value: Value, dtype: np.dtype[Any]) -> bool:
+    """Return whether an array of this type can hold the value."""
+    if dtype.kind in "iu":
+        return float(value).is_integer()
+    return dtype.kind != "U" or 4 * len(str(value)) <= dtype.itemsize
+
+
+def _edited_series(series: nw.Series[Any], new_values: dict[int, Value]) -> nw.Series[Any]:
+    values: list[Any] = series.to_list()
+    for i, value in new_values.items():
+        values[i] = value
+    if series.dtype.is_integer():
+        is_whole = all(float(value).is_integer() for value in new_values.values())
+        values = [v if v is None or v != v else (int if is_whole else float)(v) for v in values]
+    native = series.to_native()
+    if nw.dependencies.is_pandas_series(native):
+        return nw.from_native(_pandas_series(native, values), series_only=True)
+    try:
+        return nw.new_series(series.name, values, series.dtype, backend=series.implementation)
+    except (TypeError, ValueError, OverflowError):
+        return nw.new_series(series.name, values, backend=series.implementation)
+
+
+def _pandas_series(old: Any, values: list[Any]) -> Any:
+    """Return the values with the type of the old series; new categories are added to the type."""
+    dtype = old.dtype
+    if hasattr(dtype, "categories"):
+        known = [v for v in dict.fromkeys(values) if v == v and v is not None]
+        new_categories = [v for v in known if v not in dtype.categories]
+        dtype = old.cat.add_categories(new_categories).dtype
+    try:
+        return type(old)(values, index=old.index, name=old.name, dtype=dtype)
+    except (TypeError, ValueError, OverflowError):
+        return type(old)(values, index=old.index, name=old.name)
+
+
+# ---------------------------------------------------------------------------------------------
+# Write an explanation as lines of text, and as tables: segments, points and concepts
+
+LONGEST_NAME = 60  # characters
+LONGEST_RULE = 120
+MAX_TERMS = 8
+MAX_SHOWN = 20  # terms of a table in a notebook
+
+
+def segment_lines(segments: Segments) -> list[str]:
+    """Return one line per segment, then the number of changes that no segment describes."""
+    n_changes = segments.n_gains + segments.n_losses
+    if not segments.segments:
+        return ["No short rule describes who changes." if n_changes else "Nobody changes."]
+    lines = [
+        f"  {s.direction}  {shorten(s.text, LONGEST_RULE)}  "
+        f"{count(s.n_changed)} of {count(s.size)} change"
+        for s in segments.segments
+    ]
+    n_described = segments.n_described_gains + segments.n_described_losses
+    lines.append(f"  Together they describe {count(n_described)} of {n_of(n_changes, 'change')}.")
+    for noun, n, n_described in (
+        ("gain", segments.n_gains, segments.n_described_gains),
+        ("loss", segments.n_losses, segments.n_described_losses),
+    ):
+        if n and not n_described:
+            lines.append(f"  No short rule describes the {n_of(n, noun)}.")
+    return ["Who changes:", *lines]
+
+
+def card_lines(card: Card | None) -> list[str]:
+    """Return the points and the concepts; an empty list without a scorecard."""
+    if card is None:
+        return []
+    first, *others = rule_lines(card)
+    lines = [f"Why: {first}", *others, *_term_lines(card.lines)]
+    for concept in card.concepts:
+        lines += [f"{_concept_line(card, concept)}:", *_term_lines(concept.lines)]
+    return lines
+
+
+def rule_lines(card: Card) -> list[str]:
+    """Return how the points add up, and when a decision changes."""
+    start = points(card.intercept)
+    if card.rule is not None:
+        add = f"start at {start} and add the points" if card.lines else f"the sum is {start}"
+        return [f"{add}.", *card.rule.sentences, EVIDENCE]
+    if card.lines:
+        return [f"r = {card.intercept:+.4g} and points; a decision changes where r < 0:"]
+    return [f"r = {card.intercept:.4g} for everybody; a decision changes where r < 0."]
+
+
+def _term_lines(terms: Sequence[CardLine]) -> list[str]:
+    lines = [
+        f"  {points(t.points):>10} {t.unit + ' ' if t.unit else ''}{shorten(t.text, LONGEST_NAME)}"
+        for t in terms[:MAX_TERMS]
+    ]
+    n_more = len(terms) - MAX_TERMS
+    return [*lines, f"  and {n_of(n_more, 'weaker term')}"] if n_more > 0 else lines
+
+
+def _concept_line(card: Card, concept: Concept) -> str:
+    active, inactive = (
+        "nobody" if estimate.value is None else percent(estimate.value)
+        for estimate in (concept.change_if_active, concept.change_if_inactive)
+    )
+    name = shorten(concept.name, LONGEST_NAME)
+    towards = "towards a change" if card.rule is None else "in the sum"
+    where = "it is active" if card.rule is None else "it pushes towards a change"
+    return (
+        f"Concept {concept.number} ({name}), points {towards}; where {where} {active} change, "
+        f"elsewhere {inactive}"
+    )
+
+
+def segment_tables(segments: Segments) -> list[Table]:
+    """Return the segments as a table of a notebook; an empty list where there are none."""
+    if not segments.segments:
+        return []
+    rows = [
+        (s.direction, s.text, f"{count(s.n_changed)} of {count(s.size)}", percent(s.coverage, 0))
+        for s in segments.segments
+    ]
+    n_changes = segments.n_gains + segments.n_losses
+    n_described = segments.n_described_gains + segments.n_described_losses
+    caption = f"Who changes: rules that describe {count(n_described)} of {count(n_changes)} changes"
+    return [(caption, ("direction", "rule", "change", "of all in this direction"), rows)]
+
+
+def card_tables(card: Card | None) -> list[Table]:
+    """Return the points and each concept as tables of a notebook; empty without a scorecard."""
+    if card is None or not card.lines:
+        return []
+    start = f"r = {points(card.intercept)}" if card.rule is None else points(card.intercept)
+    changed = "; changed where r < 0" if card.rule is None else ""
+    caption = f"Points: {start} and points{changed}"
+    tables = [_term_table(caption, card.lines)]
+    for concept in card.concepts:
+        tables.append(_term_table(_concept_line(card, concept), concept.lines))
+    return tables
+
+
+def _term_table(caption: str, terms: Sequence[CardLine]) -> Table:
+    rows = [(t.text, points(t.points), t.unit or "if it applies") for t in terms]
+    header = ("term", "points", "counted")
+    return first_rows(caption, header, rows, most=MAX_SHOWN, all_in="card")
+
+
+# ---------------------------------------------------------------------------------------------
+# Read what the fit of an update expects of it on new people
+
+
+def expected_of(update: Any) -> ExpectedOnNewPeople | None:
+    """Return the figures that are expected on new people; None where the update has none.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> expected_of(SimpleNamespace(expected_fairness_=float("nan"))) is None
+    True
+    """
+    fairness = plain(getattr(update, "expected_fairness_", None))
+    if fairness is None:
+        return None
+    # Updates that an earlier version stored have no interval.
+    low, high = map(plain, getattr(update, "expected_interval_", (None, None)))
+    return ExpectedOnNewPeople(
+        fairness=fairness,
+        change_rate=float(update.expected_change_rate_),
+        accuracy=plain(update.expected_accuracy_),
+        low=low,
+        high=high,
+    )

@@ -13,17 +13,15 @@ import numpy as np
 from commod._data.columns import Column
 from commod._data.encoding import BinTerms, CategoryTerms, ColumnTerms, NumericTerms
 from commod._record.explanation import Direction, Value
-from commod._reporting.explain.phrases import (
-    column_text,
-    contribution_text,
-    number_text,
-    short_value,
-    value_text,
-)
 from commod._reporting.explain.reasons import (
     MIN_PUSH,
     RatioParts,
+    column_text,
+    contribution_text,
+    number_text,
     points_by_column,
+    short_value,
+    value_text,
     values_of,
 )
 from commod._text import distinct_pair, points

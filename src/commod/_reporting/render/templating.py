@@ -9,15 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 
 from commod import _text
-from commod._reporting.render import (
-    charts,
-    constraints,
-    curves,
-    explanation_tables,
-    stratum_tables,
-    tables,
-    texts,
-)
+from commod._reporting.render import charts, curves, explanation_tables, tables, texts
 
 _FILTERS = ("count", "estimate", "n_of", "number", "percent", "plain")
 _ACTIVE = re.compile(r"([\\`*_{}\[\]#|~$!=^@])")
@@ -38,7 +30,6 @@ def environment(*, autoescape: bool) -> Environment:
     )
     made.globals.update(tables=tables, explained=explanation_tables, curves=curves)
     made.globals.update(charts=charts, texts=texts)
-    made.globals.update(constraints=constraints, stratum_tables=stratum_tables)
     made.filters.update({name: getattr(_text, name) for name in _FILTERS}, markdown=_markdown)
     return made
 

@@ -11,18 +11,28 @@ adds the rest:
 
 from __future__ import annotations
 
+import hashlib
+import os
+import platform
+import stat
+import sys
+import tempfile
+import zlib
 from collections.abc import Callable, Hashable
-from functools import partial
+from contextlib import suppress
+from functools import cache, lru_cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.experimental.serialize_executable import deserialize_and_load, serialize
+from jaxlib.version import __version__ as compiler_version
 from numpy.typing import NDArray
 
 from commod._solvers.problem import Schedule
-from commod._solvers.training.programs import compiled_program
 
 EPOCHS_PER_CALL = 10  # progress and interrupts come between two calls of the compiled program
 MAX_INDICES = 2**26  # in the row orders of a call, 256 MB
@@ -418,3 +428,234 @@ def adam_steps(
 def weighted_mean(values: Array, weight: Array) -> Array:
     """Return the weighted mean of `values`; 0 where all weights are 0."""
     return (values * weight).sum() / jnp.maximum(weight.sum(), 1e-12)
+
+
+# ---------------------------------------------------------------------------------------------
+# Compile training programs ahead of time and keep them in the user's cache folder
+
+HOME_VARIABLE = "COMMOD_CACHE_HOME"
+SUFFIX = ".program"
+MAX_PROGRAMS = 200  # on disk, about 100 kB each; the oldest files are removed first
+MAX_IN_MEMORY = 1000
+
+
+class Signature(NamedTuple):
+    """Everything that a compiled program depends on, hashable.
+
+    `tree`, `shapes` (with dtypes) and `device` describe the arguments. `static` holds the names
+    and values of static arguments, and `configuration` is JAX's, as text.
+    """
+
+    tree: Hashable
+    shapes: tuple[tuple[tuple[int, ...], Any], ...]
+    device: Any
+    static: tuple[tuple[str, Hashable], ...]
+    configuration: str
+
+
+def compiled_program(function: Any, arguments: tuple[Any, ...], **static: Hashable) -> Any:
+    """Return a jitted function, compiled for arguments of these shapes and for static arguments.
+
+    The result takes `arguments` only. At least one of their leaves must lie on a device.
+    """
+    if _user_chose_cache():
+        return partial(function, **static)
+    leaves, tree = jax.tree.flatten(arguments)
+    device = next(leaf for leaf in leaves if isinstance(leaf, jax.Array)).devices().copy().pop()
+    shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+    # a context such as jax.enable_x64 sets a value for one thread only: read it as an attribute
+    values = sorted(jax.config.values.items())
+    configuration = repr([(name, getattr(jax.config, name, value)) for name, value in values])
+    signature = Signature(tree, shapes, device, tuple(static.items()), configuration)
+    return _program(function, signature)
+
+
+def _user_chose_cache() -> bool:
+    """Return whether JAX has a compilation cache already, or is told to have none."""
+    config: Any = jax.config
+    return bool(config.jax_compilation_cache_dir) or not config.jax_enable_compilation_cache
+
+
+@lru_cache(maxsize=MAX_IN_MEMORY)
+def _program(function: Any, signature: Signature) -> Callable[..., Any]:
+    abstract: Any = jax.ShapeDtypeStruct
+    leaves = [abstract(*shape) for shape in signature.shapes]
+    arguments = jax.tree.unflatten(signature.tree, leaves)
+    lowered = function.lower(*arguments, **dict(signature.static))
+    folder = _folder()
+    if folder is None:
+        return lowered.compile()
+    file = folder / f"{_key(lowered, signature)}{SUFFIX}"
+    program = _load(file, lowered, signature.device)
+    if program is None:
+        program = lowered.compile()
+        _store(program, file)
+        _remove_oldest(folder)
+    return program
+
+
+def _key(lowered: Any, signature: Signature) -> str:
+    """Return a digest of the program's text and of everything that the compiler looks at."""
+    device = signature.device
+    parts = (
+        lowered.as_text(),
+        jax.__version__,
+        device.client.platform_version,
+        f"{device!r} {device.device_kind}",
+        signature.configuration,
+        os.environ.get("XLA_FLAGS", ""),
+    )
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+# ---------------------------------------------------------------------------------------------
+# Files
+
+
+def _load(file: Path, lowered: Any, device: Any) -> Callable[..., Any] | None:
+    """Return a stored program, or None where there is none that can be used.
+
+    The checksum of zlib tells a damaged or truncated file from a program.
+    """
+    try:
+        data = zlib.decompress(file.read_bytes())
+        tree = jax.tree.structure(lowered.args_info)
+        return deserialize_and_load(data, tree, lowered.out_tree, execution_devices=[device])
+    except Exception:  # whatever is wrong with the file, the program can be compiled
+        return None
+
+
+def _store(program: Any, file: Path) -> None:
+    """Write a program under a temporary name and move it to its place: others may be reading."""
+    with suppress(Exception):  # a full disk, or a device whose programs cannot be stored
+        data = zlib.compress(serialize(program)[0])
+        handle, name = tempfile.mkstemp(dir=file.parent)
+        try:
+            with open(handle, "wb") as temporary:
+                temporary.write(data)
+            os.replace(name, file)
+        finally:
+            Path(name).unlink(missing_ok=True)
+
+
+def _remove_oldest(folder: Path) -> None:
+    with suppress(OSError):  # another process may be removing the same files
+        files = sorted(folder.glob(f"*{SUFFIX}"), key=lambda file: file.stat().st_mtime)
+        for file in files[:-MAX_PROGRAMS]:
+            file.unlink(missing_ok=True)
+
+
+# ---------------------------------------------------------------------------------------------
+# The cache folder
+
+
+def cache_home() -> Path | None:
+    """Return the cache folder of commod; None where the user has switched it off.
+
+    1. COMMOD_CACHE_HOME, where it is set; empty means None.
+    2. Otherwise a folder in the platform's place for caches.
+
+    Raises RuntimeError where the user's home is unknown.
+    """
+    chosen = os.environ.get(HOME_VARIABLE)
+    if chosen is not None:
+        return Path(chosen).expanduser() if chosen else None
+    home = Path.home()
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local", "commod", "cache")
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "commod"
+    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache", "commod")
+
+
+def _folder() -> Path | None:
+    """Return the folder for programs of this machine, or None where there can be none."""
+    try:
+        home = cache_home()
+        if home is None:
+            return None
+        folder = private_path(home / f"programs-{compiler_version}-{_machine()}")
+        return folder if folder is not None and os.access(folder, os.W_OK) else None
+    except (OSError, RuntimeError):  # training does not need the folder
+        return None
+
+
+@cache
+def _machine() -> str:
+    """Return a digest of this processor's features.
+
+    Unlike machines may share a folder, and a program for one may end the process on another.
+    """
+    features = [platform.machine(), platform.processor(), platform.version()]
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        listed = {line for line in lines if line.startswith(("model name", "flags", "Features"))}
+        features = [platform.machine(), *sorted(listed)]
+    return hashlib.sha256("\n".join(features).encode()).hexdigest()[:16]
+
+
+# ---------------------------------------------------------------------------------------------
+# Make folders whose files nobody else can replace: commod runs programs that are stored there
+
+MAX_LINKS = 40  # as Linux allows in one path
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+def private_path(folder: Path) -> Path | None:
+    """Return the folder without links, made where it is missing; None where others could swap it.
+
+    Every folder on the way from the root is checked, and every link in it with its own way. Each
+    must belong to this user or to root, and nobody else may write there. A folder of root that all
+    may write to is fine if it is sticky, as /tmp is: there nobody can move what others own. The
+    last folder must be this user's own. Missing folders are made with mode 0700, whatever the umask
+    is. On a system without owners of files, nothing is checked.
+
+    Raises OSError where a folder cannot be read or made.
+    """
+    if not hasattr(os, "getuid"):
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+    parts = list(reversed(Path(os.path.abspath(folder)).parts))
+    place = Path(parts.pop())
+    if not _is_safe(os.lstat(place)):
+        return None
+    n_links = 0
+    while parts:
+        nearer = place / parts.pop()
+        if nearer.name == "..":  # of a link
+            place = place.parent
+            continue
+        with suppress(FileExistsError):
+            _make_private(nearer)
+        status = os.lstat(nearer)
+        if stat.S_ISLNK(status.st_mode):
+            n_links += 1
+            if n_links > MAX_LINKS or not _belongs_to_us(status):
+                return None
+            target = Path(os.readlink(nearer))
+            place = Path(target.anchor) if target.is_absolute() else place
+            parts += reversed(target.parts[1:] if target.is_absolute() else target.parts)
+            continue
+        if not stat.S_ISDIR(status.st_mode) or not _is_safe(status):
+            return None
+        place = nearer
+    status = os.lstat(place)
+    is_own = status.st_uid == os.getuid() and not status.st_mode & WRITABLE_BY_OTHERS
+    return place if is_own else None
+
+
+def _make_private(folder: Path) -> None:
+    os.mkdir(folder, 0o700)
+    os.chmod(folder, 0o700)  # a umask may have taken more away; a default ACL may have added some
+
+
+def _is_safe(status: os.stat_result) -> bool:
+    """Return whether nobody but this user and root can move or replace what is in a folder."""
+    if not _belongs_to_us(status):
+        return False
+    is_sticky = bool(status.st_mode & stat.S_ISVTX) and status.st_uid == 0
+    return is_sticky or not status.st_mode & WRITABLE_BY_OTHERS
+
+
+def _belongs_to_us(status: os.stat_result) -> bool:
+    return status.st_uid in (0, os.getuid())

@@ -25,16 +25,16 @@ from commod._data.labels import (
 from commod._data.parameters import check_flag, check_number_parameter
 from commod._data.tables import n_rows_of
 from commod._study.compare.comparison import LIMIT_NAMES, Comparison
-from commod._study.each_once import each_warning_once
 from commod._study.evaluation import (
     EvaluationRows,
     as_decisions,
     choose_evaluated,
     compared_groups,
+    each_warning_once,
     read_evaluation_rows,
+    refuse_probabilities,
 )
 from commod._study.frontier import Frontier, Point, frontier
-from commod._study.probable_groups import refuse_probabilities
 from commod._text import n_of
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._requirements import Requirements, read_constraints
@@ -221,11 +221,8 @@ class _BaseModel(Rival):
     ) -> None:
         self.estimator = estimator
         self.strength = 0.0
-        self.constraints = constraints
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
-        self.favorable_label = favorable_label
+        self.constraints, self.min_group_size = constraints, min_group_size
+        self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
 
     @property
     def _requirements(self) -> Requirements:

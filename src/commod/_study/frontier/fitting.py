@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 from sklearn.utils import get_tags
 
+from commod._data.columns import Column
+from commod._data.encoding import TermTable
 from commod._data.parameters import check_flag
-from commod._study.each_once import each_warning_once
+from commod._record import Card, Segments
+from commod._reporting.explain import SegmentFinder, make_card
+from commod._reporting.explain.source import InMemory
 from commod._study.evaluation import (
+    EvaluationRows,
     as_decisions,
     choose_evaluated,
     compared_groups,
+    each_warning_once,
     read_evaluation_rows,
+    read_fit_groups,
 )
 from commod._study.frontier.curve import Frontier, Point
-from commod._study.frontier.description import PointDescriber
-from commod._study.probable_groups import read_fit_groups
+from commod.scorecard import MARGIN_COLUMN
 from commod.updates._check import check_update
 from commod.updates._interface import RawRows
 from commod.updates._stated import set_moving
@@ -125,3 +133,57 @@ def frontier(
         method=type(update).__name__,
         describe=describer,
     )
+
+
+# ---------------------------------------------------------------------------------------------
+# Describe the updates of a frontier: who changes, as a few segments, and the points
+
+
+@dataclass(frozen=True)
+class PointDescriber:
+    """Finds segments and points of updates on the evaluated rows, whose columns are read once.
+
+    `terms` are the evaluated rows as terms of the scorecards; None for updates without one.
+    `max_margin` is the largest distance from the threshold at which decisions may change.
+    """
+
+    finder: SegmentFinder
+    rows: EvaluationRows
+    terms: TermTable | None = None
+    max_margin: float | None = None
+
+    @classmethod
+    def on_rows(
+        cls,
+        rows: EvaluationRows,
+        columns: Sequence[Column],
+        terms: TermTable | None,
+        max_margin: float | None = None,
+    ) -> PointDescriber:
+        """Return the describer for these rows; `columns` are copied.
+
+        The copy is needed because the caller may change the table before segments are searched.
+        """
+        copies = [
+            replace(column, values=np.array(column.values[rows.in_totals]))
+            for column in columns
+            if column.name != MARGIN_COLUMN
+        ]
+        before = rows.before[rows.in_totals]
+        finder = SegmentFinder(InMemory(copies), before == rows.gain_raises)
+        if terms is not None and not isinstance(rows.in_totals, slice):
+            terms = terms.take(np.flatnonzero(rows.in_totals))
+        return cls(finder, rows, terms, max_margin)
+
+    def __call__(self, point: Point) -> tuple[Segments | None, Card | None]:
+        """Return the segments and the card of one update; None for a randomised update."""
+        if point.after.dtype != np.bool_:
+            return None, None
+        counted = self.rows.in_totals
+        changed = self.rows.before[counted] ^ point.after.astype(np.bool_)[counted]
+        favorable = self.finder.favorable_before
+        segments, _ = self.finder.find(changed & ~favorable, changed & favorable)
+        if self.terms is None:
+            return segments, None
+        card = point.candidate.scorecard()
+        return segments, make_card(card, self.terms, changed, favorable, self.max_margin)

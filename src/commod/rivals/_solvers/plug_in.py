@@ -20,11 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from commod._data.arrays import Floats, Mask
 from commod._solvers.cells import Cells
 from commod.exceptions import CommodError
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 SLACK = 1e-10  # rates sum up to millions of shares: equal rates may differ by rounding
 LEAST_GAP = 1e-7  # less than one person in a million: such rates count as equal

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.optimize import minimize, nnls
 from scipy.special import expit, logit, xlogy
 
-Floats = NDArray[np.float64]
+from commod._data.arrays import Floats
+
 Divergence = Literal["kl", "cross_entropy"]
 
 # A score of 0 or 1 never moves under the Kullback-Leibler divergence, and parity could be out of
