@@ -150,8 +150,9 @@ class TermTable:
         return len(self.numeric)
 
     def take(self, rows: NDArray[np.intp]) -> TermTable:
-        """Return the given rows."""
-        return replace(self, numeric=self.numeric[rows], codes=self.codes[rows])
+        """Return the given rows; columns stay contiguous, because sums go by column."""
+        numeric = self.numeric.T.take(rows, axis=1).T
+        return replace(self, numeric=numeric, codes=self.codes.T.take(rows, axis=1).T)
 
     def total(self, points: NDArray[np.float64], start: float) -> NDArray[np.float64]:
         """Return start + Σ points of each row, shape (n,), added in the order of the terms.

@@ -352,6 +352,7 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         if self.confidence is not None:
             fit_promise(self, point_problem(problem))
         else:
+            problem.rows.columns.clear()  # only a promise encodes them again, and they are large
             self._fit_problem(problem)
 
     # -- parameters ---------------------------------------------------------------------

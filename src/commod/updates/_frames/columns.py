@@ -203,15 +203,18 @@ class FrameTable:
     weight: str | None
     names: FreeNames = field(compare=False)
 
-    def with_draws(self, number: str, draw: str) -> nw.LazyFrame[Any]:
-        """Return the frame with the key of each row as a number, and its draw.
+    def with_draws(self, number: str, draw: str, *kept: nw.Expr) -> nw.LazyFrame[Any]:
+        """Return the `kept` rows with a weight, with their keys as numbers and their draws.
 
-        Without a key, it is the number that the engine gives to the row.
+        Without a key, it is the number that the engine gives to the row. Rows are left out before
+        draws are computed, which cost more than the other columns.
         """
         if self.key is None:
             lazy = with_key(self.lazy, None, number)
         else:
             lazy = self.lazy.with_columns(nw.col(self.key).alias(number))
+        for condition in kept if self.weight is None else (nw.col(self.weight) > 0, *kept):
+            lazy = lazy.filter(condition)
         return with_draws(lazy, number, draw, self.names.take("_commod_spare"), FIT_SEEDS)
 
 

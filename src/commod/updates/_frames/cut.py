@@ -25,7 +25,7 @@ from commod.patch.content import ratio_of
 from commod.scorecard import Scorecard
 from commod.updates._all_people import CountedPeople, Measured
 from commod.updates._frames.lines import Lines
-from commod.updates._frames.rescans import MAX_WEIGHT_DEVIATION, check_same_people
+from commod.updates._frames.refusals import MAX_WEIGHT_DEVIATION, check_same_people
 from commod.updates._problem import FitProblem
 from commod.updates._stored_update import GivenPoints, scorecard_of
 
@@ -91,35 +91,30 @@ class EvidenceQuery:
     def of(
         cls, update: Any, lines: Lines, part: FitProblem, found: FoundUpdate, bound: int
     ) -> EvidenceQuery:
-        """Return side · v / cost of the rows whose draw is not below the bound.
+        """Return side · v / cost of the rows that may change and whose draw is not below the bound.
 
-        It is NOT_ACTING where a decision may not change.
+        It is NOT_ACTING where a change would hurt.
         """
         table, names = lines.table, lines.table.names
         number, evidence, key, draw = (
             names.take(f"_commod_{name}") for name in ("line", "evidence", "number", "draw")
         )
-        lazy = table.with_draws(key, draw).filter(nw.col(draw) >= bound)
-        if table.weight is not None:
-            lazy = lazy.filter(nw.col(table.weight) > 0)
+        above, is_open = (nw.col(table.keys[name]) for name in ("above", "open"))
+        may_raise, may_lower = _score_moves(part)
+        kept = [is_open] if may_raise and may_lower else [is_open, ~above if may_raise else above]
+        lazy = table.with_draws(key, draw, *kept).filter(nw.col(draw) >= bound)
         lazy = lines.with_number(lazy, number)
         given = GivenPoints(found.points.values, found.points.intercept)
         concept = np.zeros(len(given.points), dtype=np.intp)
         card = scorecard_of(part.encoding, given, concept, part.moments[0])
         lazy, total = _with_total(lazy, table.lazy.collect_schema(), card)
-        above, is_open = (nw.col(table.keys[name]) for name in ("above", "open"))
-        is_for_positive = part.rows.base.is_for_positive
-        side_above = -1.0 if is_for_positive else 1.0
-        moves = part.may_raise, part.may_lower
-        may_raise, may_lower = moves if is_for_positive else moves[::-1]
-        allowed = [side for side, may in ((~above, may_raise), (above, may_lower)) if may]
-        acts = is_open & (allowed[0] | allowed[1] if len(allowed) == 2 else allowed[0])
+        side_above = -1.0 if part.rows.base.is_for_positive else 1.0
         side = nw.when(above).then(nw.lit(side_above)).otherwise(nw.lit(-side_above))
         distance = (nw.col(table.score) - float(update.threshold)).abs()
         cost = distance * (found.nearness / found.mean_distance) + (1.0 - found.nearness)
         value = side * nw.col(total) / cost.clip(1e-9, None)
         lazy = lazy.with_columns(value.alias(evidence))
-        positive = nw.when(acts & (nw.col(evidence) > 0)).then(nw.col(evidence))
+        positive = nw.when(nw.col(evidence) > 0).then(nw.col(evidence))
         lazy = lazy.select(
             nw.col(number),
             positive.otherwise(nw.lit(NOT_ACTING)).alias(evidence),
@@ -184,6 +179,12 @@ class EvidenceQuery:
         order = np.lexsort([line, lowest[bin_of]])  # engines return groups in any order
         counts = EvidenceCounts(line, n, w, w2, lowest[bin_of], highest[bin_of])
         return counts.take(order)
+
+
+def _score_moves(part: FitProblem) -> tuple[bool, bool]:
+    """Return whether scores may move above the threshold, and below it."""
+    moves = part.may_raise, part.may_lower
+    return moves if part.rows.base.is_for_positive else moves[::-1]
 
 
 def _unit_distance(found: FoundUpdate) -> float:
@@ -263,17 +264,39 @@ class PeopleOfFrame:
     def count(
         self, part: FitProblem, task: EvidenceTask, found: FoundUpdate, *, is_swept: bool = False
     ) -> CountsOfFrame:
-        """Return all people: one query counts those that points do not come from."""
+        """Return all people: one query counts those that points do not come from.
+
+        It reads only rows whose decision may change. The lines know how many others there are.
+        """
         query = EvidenceQuery.of(self.update, self.lines, part, found, self.bound)
+        everybody = self.problem.with_direction(part.may_raise, part.may_lower)
         n_others = self.problem.rows.n_people - len(part.rows)
         counts = query.count(first_bins(task, found, n_others, is_swept=is_swept))
+        counts = self._fixed(everybody).join(counts)
         line = np.concatenate([self.line, counts.line])
         every = np.arange(len(self.lines)), self.lines.people
         check_same_people(every, (line, np.append(np.ones(len(self.line)), counts.people)))
         weights = (every[0], self.lines.weight), (line, np.append(self.weight, counts.weight))
         check_same_people(*weights, tolerance=MAX_WEIGHT_DEVIATION)
-        everybody = self.problem.with_direction(part.may_raise, part.may_lower)
         return self._counted(query, counts, everybody)
+
+    def _fixed(self, everybody: FitProblem) -> EvidenceCounts:
+        """Return the people of lines that may not change, without the rows that points come from.
+
+        The score is a key of a line, so all people of a line may change, or none.
+        """
+        lines, n_lines = self.lines, len(self.lines)
+        amounts = (
+            (lines.people, np.ones(len(self.line))),
+            (lines.weight, self.weight),
+            (lines.squares, self.weight**2),
+        )
+        people, weight, squares = (
+            every - np.bincount(self.line, known, n_lines) for every, known in amounts
+        )
+        nothing = np.full(n_lines, NOT_ACTING)
+        counts = EvidenceCounts(np.arange(n_lines), people, weight, squares, nothing, nothing)
+        return counts.take(~everybody.may_change & (people > 0))
 
     def _counted(
         self, query: EvidenceQuery, counts: EvidenceCounts, everybody: FitProblem

@@ -35,8 +35,8 @@ from commod.updates._frames.refusals import (
     check_weights,
     missing_scores,
     missing_values,
+    rows_differ,
 )
-from commod.updates._frames.rescans import rows_differ
 from commod.updates._labels import outcomes_of
 from commod.updates._problem import FitProblem
 

@@ -137,8 +137,6 @@ def pull_point_rows(lines: Lines, bound: int) -> PulledRows:
     number, key, draw = (table.names.take(f"_commod_{name}") for name in ("line", "number", "draw"))
     lazy = lines.with_number(table.with_draws(key, draw), number)
     lazy = lazy.filter(nw.col(draw) < bound)
-    if table.weight is not None:
-        lazy = lazy.filter(nw.col(table.weight) > 0)
     weights = [] if table.weight is None else [table.weight]
     rows = _collect(lazy, [*table.features, table.score, key, number, *weights])
     hashes = key_hashes(rows[key].to_numpy())
