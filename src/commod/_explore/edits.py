@@ -41,10 +41,9 @@ from commod.updates._edit import (
     fitted_on_same_rows,
     set_by_hand,
 )
-from commod.updates._evidence_task import evidence_task
 from commod.updates._found_update import Expectation
 from commod.updates._held_out import is_degenerate
-from commod.updates._problem import FitProblem
+from commod.updates._problem import FitProblem, evidence_task
 from commod.updates._stored_update import rule_of
 
 __all__ = [

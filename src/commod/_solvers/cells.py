@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from commod.metrics._cells import CellTable
 from commod.metrics._constraint import ConstraintLike, get_constraint
 
 Floats = NDArray[np.float64]
@@ -45,7 +46,7 @@ class Cells:
 
 
 def count_cells(
-    cells: Cells, decisions: Mask, people: Floats | None = None
+    cells: Cells | CellTable, decisions: Mask, people: Floats | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return size and number of positives of each cell, both of shape (n_rate_rows, n_groups).
 

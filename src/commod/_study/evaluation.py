@@ -29,7 +29,7 @@ from commod.metrics._fairness import fairness_of
 from commod.metrics._outscoring import Sides
 from commod.metrics._pairs import change_shares
 from commod.updates._compared import ComparedCells, Standing
-from commod.updates._conditions import read_strata
+from commod.updates._fit_rows import read_strata
 from commod.updates._interface import AllowedChanges, Decisions, RawRows
 from commod.updates.base import BaseUpdate, expected_moves
 

@@ -163,11 +163,15 @@ class CellTable:
         """Return (R, G)."""
         return len(self.rows[0].label), self.n_groups
 
+    @property
+    def row(self) -> IntArray:
+        """Return the row of the table that counts each person, (n,); −1 if none does."""
+        return np.where(self.index < 0, -1, self.index // self.n_groups)
+
     def totals(self, values: FloatArray) -> FloatArray:
         """Return the sum of `values` (n,) in each cell, shape (R, G)."""
         if self.probabilities is not None:
-            row = np.where(self.index < 0, -1, self.index // self.n_groups)
-            return expected_totals(row, self.shape[0], self.probabilities, values)
+            return expected_totals(self.row, self.shape[0], self.probabilities, values)
         n_cells = self.shape[0] * self.shape[1]
         sums = np.bincount(self.index + 1, values, minlength=n_cells + 1)[1:]
         return np.asarray(sums, dtype=np.float64).reshape(self.shape)

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from commod._evidence.search import EvidenceCard, FoundUpdate, Settings, recounted
 from commod._evidence.task import EvidenceTask
 from commod.scorecard import distances
-from commod.updates._evidence_task import evidence_task
-from commod.updates._problem import FitProblem
+from commod.updates._problem import FitProblem, evidence_task
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -34,8 +34,7 @@ from commod.updates._found_update import (
     settings_of,
 )
 from commod.updates._interface import AllowedChanges, FittedCandidate
-from commod.updates._point_rows import point_problem
-from commod.updates._problem import FitProblem
+from commod.updates._problem import FitProblem, point_problem
 from commod.updates._stated import set_target
 from commod.updates._stored_update import rule_of, store_found
 from commod.updates.ratio import RatioRows

@@ -27,8 +27,6 @@ from commod.edit import EditedPoints, apply_edits, find_terms
 from commod.exceptions import InputError
 from commod.scorecard import Scorecard
 from commod.updates._base_optimism import stated_optimism
-from commod.updates._controlled_problem import fit_problem
-from commod.updates._evidence_task import evidence_task
 from commod.updates._found_update import (
     Expectation,
     FittedUpdate,
@@ -36,7 +34,7 @@ from commod.updates._found_update import (
     has_enough_people,
     settings_of,
 )
-from commod.updates._problem import FitProblem
+from commod.updates._problem import FitProblem, evidence_task, fit_problem
 from commod.updates._stored_update import (
     GivenPoints,
     concept_of_terms,

@@ -20,8 +20,7 @@ from commod._evidence.task import EvidenceTask
 from commod._solvers.threads import single_blas_thread
 from commod.updates._all_people import AllPeople, CountedPeople, count_everybody
 from commod.updates._base_optimism import optimism_text
-from commod.updates._evidence_task import evidence_task
-from commod.updates._problem import FitProblem
+from commod.updates._problem import FitProblem, evidence_task
 
 MIN_CELL_PEOPLE = 10  # of a compared rate: with fewer, nothing can be expected on new people
 LEVEL = 0.95  # of the interval for a new sample of as many people

@@ -1,4 +1,4 @@
-"""Hold the problem of one fit: its rows, terms, constraint, caps and directions of change."""
+"""The question of one fit: its rows, terms, constraint and caps, and the exact limit."""
 
 from __future__ import annotations
 
@@ -9,21 +9,27 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linprog
 
-from commod._data.encoding import Encoding, TermTable
+from commod._data.encoding import BinTerms, CategoryTerms, Encoding, TermTable, learn_encoding
 from commod._data.labels import is_label_in
-from commod._evidence.task import N_FOLDS, Caps
-from commod._solvers.cells import Cells, count_cells
+from commod._evidence.task import N_FOLDS, Caps, EvidenceTask, Required
+from commod._solvers.cells import count_cells
+from commod._statistics.new_samples import sampled_interval
+from commod._statistics.promises import fairness_interval
 from commod._text import did_you_mean, list_names, shown
 from commod.bounds import fewest_changes
 from commod.bounds._general import fewest_changes_of
 from commod.exceptions import InputError
 from commod.metrics._comparison import GroupComparison
 from commod.metrics._constraint import Constraint
+from commod.scorecard import distances
 from commod.updates._compared import ComparedCells, Standing, all_kept
-from commod.updates._fit_rows import FitRows
+from commod.updates._fit_rows import FitRows, point_rows
 from commod.updates._interface import AllowedChanges
-from commod.updates._probable_cells import probable_cells
+
+MAX_LIMIT_ROWS = 50_000  # with more rows, the linear programme takes too long
+ROUNDING = 1e-6  # of a number of changes
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -35,7 +41,7 @@ LIMIT_SECONDS, ROUGH_SECONDS = 5.0, 0.3
 
 # cached properties that do not depend on the direction of changes
 SAME_IN_EVERY_DIRECTION = (
-    *("compared", "cells", "is_weighted", "base_fairness", "moments", "fold"),
+    *("compared", "is_weighted", "base_fairness", "moments", "fold"),
     *("_n_changeable", "_known_limits"),
 )
 
@@ -105,12 +111,6 @@ class FitProblem:
         """Return the cells of the rows, and which of their rates are compared."""
         return ComparedCells.of(self.rows, self.constraint, self.standing)
 
-    @cached_property
-    def cells(self) -> Cells:
-        """Return the cell of each row; rows of groups that are too small are in none."""
-        table = self.compared.table
-        return probable_cells(Cells(table.index, table.shape), table.probabilities)
-
     @property
     def is_simple(self) -> bool:
         """Return whether there is one constraint, for which exact algorithms are known."""
@@ -124,7 +124,7 @@ class FitProblem:
 
     def counts(self, decisions: Mask) -> tuple[Counts, Counts]:
         """Return sizes and positives of the cells, both of the shape of the cells."""
-        return count_cells(self.cells, decisions, self.rows.people)
+        return count_cells(self.compared.table, decisions, self.rows.people)
 
     def keeps_standing(self, decisions: Mask) -> bool:
         """Return whether all constraints that stand keep their bounds."""
@@ -207,7 +207,7 @@ class FitProblem:
         decisions = self.rows.base.decisions
         open_rows = AllowedChanges(max_margin=self.max_margin).mask(self.rows.base)
         raisable, lowerable = (
-            self.cells.totals((open_rows & rows) * self.rows.each)
+            self.compared.table.totals((open_rows & rows) * self.rows.each)
             for rows in (~decisions, decisions)
         )
         return np.rint(raisable).astype(np.int64), np.rint(lowerable).astype(np.int64)
@@ -305,3 +305,230 @@ def check_monotone(monotone: Mapping[str, int], names: Sequence[str]) -> None:
                 "-1 where it must not help, 0 where it is free.",
                 parameter="monotone",
             )
+
+
+# ---------------------------------------------------------------------------------------------
+# The question that the search for evidence answers
+
+
+def evidence_task(problem: FitProblem, target: float, *, is_new: bool = True) -> EvidenceTask:
+    """Return the question of a problem for a target."""
+    rows, compared = problem.rows, problem.compared
+    table = compared.table
+    cell, share = _members(problem)
+    column, is_level, is_bin, sign, is_ordered = _term_kinds(problem)
+    bounds = (target, *(one.bound for one in problem.standing))
+    required = tuple(
+        Required.of(i, comparison, bound)
+        for i, (some, bound) in enumerate(zip(compared.by_rates, bounds, strict=True))
+        for comparison in some
+    )
+    return EvidenceTask(
+        terms=problem.terms,
+        column=column,
+        is_level=is_level,
+        is_bin=is_bin,
+        sign=sign,
+        is_ordered=is_ordered,
+        pinned=np.full(problem.terms.n_terms, np.nan),
+        fold=problem.fold,
+        positive=rows.base.decisions,
+        distance=distances(rows.base.scores, rows.base.threshold),
+        may_change=problem.may_change,
+        cell=cell,
+        share=share,
+        totals=compared.weights.ravel(),
+        sizes=_effective_sizes(problem),
+        is_known=_is_known(problem),
+        weight=rows.weight,
+        people=rows.each,
+        label=rows.label,
+        constraints=table.constraints,
+        required=required,
+        caps=problem.caps,
+        is_new=is_new,
+    )
+
+
+def _members(problem: FitProblem) -> tuple[NDArray[np.intp], Floats]:
+    """Return the cells of each row, (n, q), and with which probability; C where there is none."""
+    table = problem.compared.table
+    n_cells = int(np.prod(table.shape))
+    if table.probabilities is None:
+        cell = np.where(table.index < 0, n_cells, table.index)[:, None]
+        return cell, np.ones(cell.shape)
+    row = table.row[:, None]
+    cell = np.where(row < 0, n_cells, row * table.n_groups + np.arange(table.n_groups))
+    return cell, table.probabilities
+
+
+def _is_known(problem: FitProblem) -> NDArray[np.bool_]:
+    """Return of whom the group is known, or at least its probabilities, (n,)."""
+    if problem.rows.probabilities is None:
+        return problem.rows.groups.is_known
+    return np.ones(len(problem.rows), dtype=bool)
+
+
+def _effective_sizes(problem: FitProblem) -> Floats:
+    """Return how many people of equal weight have the chance of each cell, (C,)."""
+    compared, rows = problem.compared, problem.rows
+    if not problem.is_weighted:
+        return compared.table.totals(rows.each).ravel()
+    squares = compared.table.totals(rows.square_weight).ravel()
+    return compared.weights.ravel() ** 2 / np.where(squares > 0, squares, 1.0)
+
+
+def _term_kinds(
+    problem: FitProblem,
+) -> tuple[NDArray[np.intp], NDArray[np.bool_], NDArray[np.bool_], Floats, NDArray[np.bool_]]:
+    """Return column, level, bin, sign and order of each term, (d,) each."""
+    column, level, bins, sign, ordered = [], [], [], [], []
+    # A column that must not help has no positive points. Counted decisions may be losses.
+    gain = 1.0 if problem.raising_is_a_gain else -1.0
+    for number, spec in enumerate(problem.encoding.columns):
+        wanted = gain * problem.monotone.get(spec.name, 0)
+        for place in range(spec.n_terms):
+            is_missing = not isinstance(spec, CategoryTerms) and (
+                place == spec.n_terms - 1 and spec.has_missing_term
+            )
+            is_bin = isinstance(spec, BinTerms) and not is_missing
+            column.append(number)
+            level.append(isinstance(spec, CategoryTerms))
+            bins.append(is_bin)
+            sign.append(0.0 if is_missing else wanted)
+            ordered.append(is_bin)
+    return (
+        np.array(column, dtype=np.intp),
+        np.array(level, dtype=bool),
+        np.array(bins, dtype=bool),
+        np.array(sign, dtype=np.float64),
+        np.array(ordered, dtype=bool),
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# The question that a ControlledDebiaser asks
+
+
+def fit_problem(update: Any, rows: FitRows, encoding: Encoding | None = None) -> FitProblem:
+    """Return the problem of a fit on `rows`; without an encoding, learn it from them.
+
+    Of very many rows, it is learned from those that points come from.
+    """
+    if encoding is None:
+        encoding = learn_terms(update, point_rows(rows))
+    monotone = dict(update.monotone or {})
+    check_monotone(monotone, [column.name for column in rows.columns])
+    return problem_of(update, rows, encoding, encoding.encode(rows.columns), monotone)
+
+
+def learn_terms(update: Any, rows: FitRows) -> Encoding:
+    """Return the terms of the columns of `rows`.
+
+    Whole-number points are those of bins. Numbers count from their rounded mean, so that three
+    digits are enough for points per unit.
+    """
+    return learn_encoding(
+        rows.columns,
+        rows.weight,
+        min_category_size=update.min_category_size,
+        locked=update.locked_features,
+        numeric="bins" if update.points == "integers" else update.numeric,
+        centred=True,
+    )
+
+
+def problem_of(
+    update: Any,
+    rows: FitRows,
+    encoding: Encoding,
+    terms: TermTable,
+    monotone: Mapping[str, int],
+) -> FitProblem:
+    """Return the problem of a fit on rows whose terms are known."""
+    may_raise, may_lower = update._may_move()
+    problem = FitProblem(
+        rows=rows,
+        encoding=encoding,
+        terms=terms,
+        constraint=update._constraint,
+        standing=update._standing,
+        caps=Caps(update.max_changes, update.max_accuracy_loss, update.max_volume_change),
+        may_raise=may_raise,
+        may_lower=may_lower,
+        monotone=monotone,
+        max_margin=update.max_margin,
+        raising_is_a_gain=update._raising_is_a_gain(),
+    )
+    problem.check_cells()
+    return problem
+
+
+def proven_limit(problem: FitProblem, target: float, *, raise_only: bool | None = None) -> float:
+    """Return a share of changes that every update needs for a target; infinite if none reaches it.
+
+    Where only probabilities of the groups are known, it is that of a method that knows these. It
+    solves the linear programme in which decisions may change in part, so no update needs fewer. NaN
+    on tables of more than MAX_LIMIT_ROWS rows.
+    """
+    if problem.rows.probabilities is None:
+        return problem.limit(target, raise_only=raise_only, is_rough=False)
+    if raise_only is not None:
+        problem = problem.with_direction(raise_only, not raise_only)
+    if len(problem.rows) > MAX_LIMIT_ROWS:
+        return float("nan")
+    task = evidence_task(problem, target, is_new=False)
+    required = task.inequalities(task.base_rates)
+    acting = np.flatnonzero(problem.may_change)
+    slopes = np.column_stack([required.slopes[:, : task.n_cells], np.zeros(len(required.slopes))])
+    raised = np.einsum("jnq,nq->jn", slopes[:, task.cell[acting]], task.step[acting])
+    solved = linprog(
+        np.ones(len(acting)),
+        A_ub=-raised * task.side[acting],
+        b_ub=slopes[:, :-1] @ task.base_rates + required.constant,
+        bounds=(0, 1),
+        method="highs",
+    )
+    if solved.status == 2:
+        return float("inf")
+    return float(np.ceil(solved.fun - ROUNDING)) / len(problem.rows) if solved.success else np.nan
+
+
+def is_exact_limit(problem: FitProblem, target: float) -> bool:
+    """Return whether the limit is the exact one; with probabilities, it is within a few people."""
+    if problem.is_simple or problem.rows.probabilities is not None:
+        return True
+    return problem.is_exact_limit(target)
+
+
+def smallest_share(problem: FitProblem, fairness: float) -> float:
+    """Return the smallest share of changes that reaches a fairness; NaN if it is not known."""
+    if problem.is_weighted or not fairness > 0:
+        return float("nan")
+    limit = proven_limit(problem, fairness)
+    return float("nan") if np.isinf(limit) else limit
+
+
+def metric_interval(
+    problem: FitProblem, decisions: NDArray[np.bool_], level: float
+) -> tuple[float, float]:
+    """Return the interval of the metric of decisions (n,) for people like the rows.
+
+    NaN with weights, and where only probabilities of the groups are known.
+    """
+    if problem.is_weighted or problem.rows.probabilities is not None:
+        return float("nan"), float("nan")
+    counts = problem.counts(decisions)
+    if problem.constraint.is_simple and not problem.standing:
+        return fairness_interval(problem.constraint, *counts, level)
+    sizes, positives = (part.astype(np.float64) for part in counts)
+    rates = positives / np.maximum(sizes, 1.0)
+    return sampled_interval(problem.constraint, problem.compared.by_rates[0], sizes, rates, level)
+
+
+def point_problem(problem: FitProblem) -> FitProblem:
+    """Return the problem of the rows that points come from; the problem itself if these are all."""
+    rows = point_rows(problem.rows)
+    if rows is problem.rows:
+        return problem
+    return replace(problem, rows=rows, terms=problem.terms.take(np.arange(len(rows))))

@@ -18,13 +18,11 @@ from commod.updates._edit_text import edit_texts, why_missed
 from commod.updates._expectation_text import expectation_texts, round_up
 from commod.updates._found_update import FittedUpdate
 from commod.updates._held_out import MAX_ALIKE, PromiseTest
-from commod.updates._problem import FitProblem
+from commod.updates._problem import FitProblem, is_exact_limit, proven_limit
 from commod.updates._unknown_groups import (
     KNOWING_METHOD,
-    is_exact_limit,
     knowing_method,
     known_limit_texts,
-    proven_limit,
     unknown_texts,
 )
 from commod.updates._whom import outscoring_sentences

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 from commod._data.disclosure import FEWEST_DESCRIBED
 from commod._solvers.cells import Cells
@@ -24,19 +23,15 @@ from commod._statistics.unknown_groups import (
     worst_interval,
 )
 from commod._text import n_of
-from commod.updates._evidence_task import evidence_task
 from commod.updates._fit_rows import FitRows
 from commod.updates._left_out import rows_in_totals
-from commod.updates._probable_cells import ProbableCells
 from commod.updates._problem import FitProblem
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 KNOWING_METHOD = "even for a method that knows the sensitive features"
-LEVEL = 0.95  # of the interval where probabilities are calibrated
-MAX_LIMIT_ROWS = 50_000  # with more rows, the linear programme takes too long
-ROUNDING = 1e-6  # of a number of changes
+DRAWS_LEVEL = 0.95  # of the interval where probabilities are calibrated
 
 
 def store_unknown(update: Any, problem: FitProblem, decisions: Mask) -> None:
@@ -54,9 +49,9 @@ def store_unknown(update: Any, problem: FitProblem, decisions: Mask) -> None:
         update.known_limit_ = update.limit_ * rows.n_people / update.n_known_
     worst, calibrated = _worst(problem, decisions), (nan, nan)
     if is_probable and problem.constraint.is_simple:
-        assert isinstance(problem.cells, ProbableCells)
-        arrays = problem.cells.row, decisions, problem.cells.probabilities, rows.weight
-        calibrated = calibrated_interval(problem.constraint, *arrays, LEVEL)
+        table = problem.compared.table
+        arrays = table.row, decisions, table.probabilities, rows.weight
+        calibrated = calibrated_interval(problem.constraint, *arrays, DRAWS_LEVEL)
     update.unknown_interval_ = {
         "worst_case": (worst.low, worst.high),
         "is_exact": worst.is_exact,
@@ -90,43 +85,6 @@ def _worst(problem: FitProblem, decisions: Mask) -> UnknownInterval:
     return worst_interval(constraint, *counts, *unknown, may_be_elsewhere=may_be_elsewhere)
 
 
-def proven_limit(problem: FitProblem, target: float, *, raise_only: bool | None = None) -> float:
-    """Return a share of changes that every update needs for a target; infinite if none reaches it.
-
-    Where only probabilities of the groups are known, it is that of a method that knows these. It
-    solves the linear programme in which decisions may change in part, so no update needs fewer. NaN
-    on tables of more than MAX_LIMIT_ROWS rows.
-    """
-    if problem.rows.probabilities is None:
-        return problem.limit(target, raise_only=raise_only, is_rough=False)
-    if raise_only is not None:
-        problem = problem.with_direction(raise_only, not raise_only)
-    if len(problem.rows) > MAX_LIMIT_ROWS:
-        return float("nan")
-    task = evidence_task(problem, target, is_new=False)
-    required = task.inequalities(task.base_rates)
-    acting = np.flatnonzero(problem.may_change)
-    slopes = np.column_stack([required.slopes[:, : task.n_cells], np.zeros(len(required.slopes))])
-    raised = np.einsum("jnq,nq->jn", slopes[:, task.cell[acting]], task.step[acting])
-    solved = linprog(
-        np.ones(len(acting)),
-        A_ub=-raised * task.side[acting],
-        b_ub=slopes[:, :-1] @ task.base_rates + required.constant,
-        bounds=(0, 1),
-        method="highs",
-    )
-    if solved.status == 2:
-        return float("inf")
-    return float(np.ceil(solved.fun - ROUNDING)) / len(problem.rows) if solved.success else np.nan
-
-
-def is_exact_limit(problem: FitProblem, target: float) -> bool:
-    """Return whether the limit is the exact one; with probabilities, it is within a few people."""
-    if problem.is_simple or problem.rows.probabilities is not None:
-        return True
-    return problem.is_exact_limit(target)
-
-
 def unknown_texts(update: Any, problem: FitProblem) -> Iterator[str]:
     """Yield on how many known people the figures rest, and what the unknown could be."""
     rows, metric = problem.rows, update.compared_text().metric
@@ -153,7 +111,7 @@ def unknown_texts(update: Any, problem: FitProblem) -> Iterator[str]:
     if np.isfinite(low):
         yield (
             f"If the probabilities are calibrated, the {metric} of these rows lies between "
-            f"{low:.3f} and {high:.3f} ({LEVEL:.0%} of draws)."
+            f"{low:.3f} and {high:.3f} ({DRAWS_LEVEL:.0%} of draws)."
         )
     low, high = update.unknown_interval_["worst_case"]
     if np.isfinite(low):

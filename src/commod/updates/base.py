@@ -43,13 +43,16 @@ from commod.metrics._constraint import Constraint
 from commod.metrics._requirements import Requirements, read_constraints
 from commod.patch.fingerprint import scores_digest
 from commod.updates._compared import Standing, standing_constraints
-from commod.updates._conditions import with_strata
 from commod.updates._constraint_values import store_values
 from commod.updates._fit_rows import (
+    ComparedText,
     FitRows,
     check_both_decisions,
+    counted_labels,
     keep_large_groups,
+    outcomes_of,
     rows_of_large_groups,
+    with_strata,
 )
 from commod.updates._interface import (
     AllowedChanges,
@@ -60,7 +63,6 @@ from commod.updates._interface import (
     RowEvaluation,
     Sweep,
 )
-from commod.updates._labels import ComparedText, counted_labels, outcomes_of
 from commod.updates._left_out import GroupText, groups_left_out, left_out_text, rows_in_totals
 from commod.updates._notebook import (
     ScorecardView,

@@ -28,17 +28,26 @@ from commod.updates._controlled_parameters import (
     controlled_request,
     given_groups,
 )
-from commod.updates._controlled_problem import fit_problem, metric_interval, smallest_share
 from commod.updates._editable import EditableScorecard
 from commod.updates._expectation_text import smallest_cell_text, store_expectation
 from commod.updates._fit_frame import FitsFrames
-from commod.updates._fit_rows import FitRows, warn_about_group_columns
+from commod.updates._fit_rows import (
+    FitRows,
+    may_come_whole,
+    ordered_by_hash,
+    warn_about_group_columns,
+)
 from commod.updates._found_update import FittedUpdate, fit_update
 from commod.updates._held_out import PromiseTest, is_degenerate
 from commod.updates._interface import AllowedChanges, Grid, RawRows, Sweep, read_grid, read_numbers
 from commod.updates._left_out import covered_text
-from commod.updates._point_rows import may_come_whole, ordered_by_hash, point_problem
-from commod.updates._problem import FitProblem
+from commod.updates._problem import (
+    FitProblem,
+    fit_problem,
+    metric_interval,
+    point_problem,
+    smallest_share,
+)
 from commod.updates._promise import fit_promise
 from commod.updates._stated import set_target
 from commod.updates._steps import tell

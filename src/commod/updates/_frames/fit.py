@@ -20,8 +20,7 @@ import narwhals as nw
 from commod._data.codes import plain
 from commod.exceptions import InputError
 from commod.updates._controlled_parameters import check_labels_given, check_no_weighted_promise
-from commod.updates._controlled_problem import learn_terms
-from commod.updates._fit_rows import check_both_decisions
+from commod.updates._fit_rows import check_both_decisions, hash_bound, may_come_whole
 from commod.updates._found_update import fit_update
 from commod.updates._frames.columns import FrameTable, NamedColumns, prepare_frame
 from commod.updates._frames.cut import PeopleOfFrame
@@ -32,8 +31,7 @@ from commod.updates._frames.pulled import (
     pull_whole,
     read_point_rows,
 )
-from commod.updates._point_rows import hash_bound, may_come_whole
-from commod.updates._problem import FitProblem
+from commod.updates._problem import FitProblem, learn_terms
 from commod.updates._promise import fit_promise
 
 

@@ -27,8 +27,7 @@ from commod._data.spark_lookup import SparkLookup, can_be_looked_up, is_spark, w
 from commod.exceptions import InputError
 from commod.metrics._cells import Strata, strata_of
 from commod.metrics._constraint import Constraint
-from commod.updates._controlled_problem import problem_of
-from commod.updates._fit_rows import FitRows, rows_of_large_groups
+from commod.updates._fit_rows import FitRows, outcomes_of, rows_of_large_groups
 from commod.updates._frames.columns import FrameTable
 from commod.updates._frames.refusals import (
     check_key,
@@ -37,8 +36,7 @@ from commod.updates._frames.refusals import (
     missing_values,
 )
 from commod.updates._frames.rescans import rows_differ
-from commod.updates._labels import outcomes_of
-from commod.updates._problem import FitProblem
+from commod.updates._problem import FitProblem, problem_of
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
