@@ -36,7 +36,8 @@ from commod.datasets import make_biased
 from commod.exceptions import TargetWarning
 from commod.metrics._constraint import get_constraint
 from commod.metrics._fairness import fairness_of
-from commod.updates._held_out import Choice, choose_update, is_degenerate
+from commod.updates._found_update import is_degenerate
+from commod.updates._promise import Choice, choose_update
 
 CONFIDENCE = 0.95
 FALSE_BAR, FALSE_BOUND_BAR, GIVEN_BAR, CHANGES_BAR = 0.05, 0.065, 0.90, 1.25

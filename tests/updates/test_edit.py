@@ -15,7 +15,7 @@ import commod
 from commod import COMMOD, ControlledDebiaser, ScoreColumn
 from commod.edit import Cap, EditRecord, Merge, Round
 from commod.exceptions import InputError, TargetWarning
-from commod.updates._stored_update import GivenPoints, scorecard_of
+from commod.updates._found_update import GivenPoints, scorecard_of
 from quick_updates import quick_control
 
 TOWNS = ["Brest", "Lyon", "Nice", "Paris"]

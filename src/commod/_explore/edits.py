@@ -41,10 +41,8 @@ from commod.updates._edit import (
     fitted_on_same_rows,
     set_by_hand,
 )
-from commod.updates._found_update import Expectation
-from commod.updates._held_out import is_degenerate
+from commod.updates._found_update import Expectation, is_degenerate, rule_of
 from commod.updates._problem import FitProblem, evidence_task
-from commod.updates._stored_update import rule_of
 
 __all__ = [
     "AnyEdit",

@@ -24,19 +24,22 @@ from commod._evidence.search import costs_at, find_update
 from commod._evidence.task import EvidenceTask, Floats, with_bounds
 from commod._solvers.threads import single_blas_thread
 from commod.scorecard import Scorecard, new_decisions
-from commod.updates._all_people import AllPeople, PeopleInMemory, recount_on
 from commod.updates._found_update import (
+    AllPeople,
     Expectation,
     FittedUpdate,
+    PeopleInMemory,
     expectation_of,
     fit_direction,
     has_enough_people,
+    recount_on,
+    rule_of,
     settings_of,
+    store_found,
 )
 from commod.updates._interface import AllowedChanges, FittedCandidate
 from commod.updates._problem import FitProblem, point_problem
 from commod.updates._stated import set_target
-from commod.updates._stored_update import rule_of, store_found
 from commod.updates.ratio import RatioRows
 
 N_TARGETS = 100  # of the default frontier

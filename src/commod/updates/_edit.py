@@ -26,22 +26,20 @@ from commod._text import list_names
 from commod.edit import EditedPoints, apply_edits, find_terms
 from commod.exceptions import InputError
 from commod.scorecard import Scorecard
-from commod.updates._base_optimism import stated_optimism
 from commod.updates._found_update import (
     Expectation,
     FittedUpdate,
-    expectation_of,
-    has_enough_people,
-    settings_of,
-)
-from commod.updates._problem import FitProblem, evidence_task, fit_problem
-from commod.updates._stored_update import (
     GivenPoints,
     concept_of_terms,
+    expectation_of,
+    has_enough_people,
     rule_of,
+    settings_of,
+    stated_optimism,
     store_given,
     without_terms,
 )
+from commod.updates._problem import FitProblem, evidence_task, fit_problem
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

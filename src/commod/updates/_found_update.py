@@ -1,28 +1,55 @@
-"""Find the update that a `ControlledDebiaser` asks for, and what to expect of it on new people."""
+"""The update that a ControlledDebiaser asks for: find it, count its cut, store its scorecard."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.base_model import ModelScores, ScoreColumn, training_signs
+from commod._data.encoding import Encoding
 from commod._evidence.cut import Stop
+from commod._evidence.points import significant
 from commod._evidence.search import (
+    INNER_DIGITS,
+    EvidenceCard,
     FoundUpdate,
     Regression,
     Settings,
     changed_by,
     find_card,
+    recounted,
     with_nearness,
 )
-from commod._evidence.task import EvidenceTask
+from commod._evidence.sums import dense_rows, design_of
+from commod._evidence.task import N_FOLDS, EvidenceTask
+from commod._solvers.concepts import Concepts, by_column
 from commod._solvers.threads import single_blas_thread
-from commod.updates._all_people import AllPeople, CountedPeople, count_everybody
-from commod.updates._base_optimism import optimism_text
+from commod._text import MAX_CHANGED
+from commod.exceptions import BaseModelWarning
+from commod.scorecard import UNREACHED_CUT, EvidenceRule, Scorecard, distances
+from commod.updates._fit_rows import FitRows
 from commod.updates._problem import FitProblem, evidence_task
 
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+MAX_REFINEMENTS = 8  # of the counts around a cut
+N_CONCEPTS = 2  # that a scorecard is split into, by whole raw columns
+MIN_EXCESS = 0.05  # of the accuracy over that of models that have not seen the row
+N_ERRORS = 3.0  # standard errors of the excess
+MAX_ROWS = 5000  # that models are compared on
+MAX_TERMS = 200  # of these models
+RIDGE = 10.0  # of these models, per standardised term
+NOT_CORRECTED = (
+    "its own optimism there is not corrected, so new people may fare worse than expected. Fit the "
+    "update on rows that are new to the base model"
+)
+
 MIN_CELL_PEOPLE = 10  # of a compared rate: with fewer, nothing can be expected on new people
+MAX_ALIKE = 0.99  # decisions of which a larger share are alike no longer tell people apart
 LEVEL = 0.95  # of the interval for a new sample of as many people
 
 
@@ -176,3 +203,307 @@ def _expected_accuracy(fitted: FittedUpdate) -> float:
         return float("nan")
     changed = found.counted_changes(task)
     return float(np.average((task.positive ^ changed) == task.label, weights=task.weight))
+
+
+def is_degenerate(
+    before: NDArray[np.bool_],
+    after: NDArray[np.bool_],
+    people: NDArray[np.float64] | None = None,
+) -> bool:
+    """Return whether new decisions (n,) are no correction of the old ones: nothing is promised.
+
+    Either more than `MAX_CHANGED` of them change, or a share of `MAX_ALIKE` become alike that were
+    not. Decisions that are all alike are fair whatever the base model is, and help nobody. A row
+    is one person, or stands for `people` (n,).
+    """
+    if np.average(before != after, weights=people) > MAX_CHANGED:
+        return True
+    rates = (float(np.average(decided, weights=people)) for decided in (before, after))
+    old, new = (max(rate, 1 - rate) for rate in rates)
+    return bool(new >= MAX_ALIKE > old)
+
+
+# ---------------------------------------------------------------------------------------------
+# All people, where points come from some of them
+
+
+class Measured(NamedTuple):
+    """The problem of all people, and the new decisions on its rows, (n,)."""
+
+    problem: FitProblem
+    decisions: Mask
+
+
+@dataclass(frozen=True)
+class CountedPeople:
+    """All people as rows of a problem, those that points come from first.
+
+    `v` and `distance` (m,) are the evidence of the m people after those, and the distance of their
+    scores from the threshold.
+    """
+
+    problem: FitProblem
+    v: Floats
+    distance: Floats
+
+    def measured(self, changed: Mask) -> Measured:
+        """Return what figures are measured on; `changed` (n,) are the rows that change."""
+        return Measured(self.problem, self.problem.rows.base.decisions ^ changed)
+
+
+class AllPeople(Protocol):
+    """All people of a fit, in memory or in an engine; `problem` is theirs."""
+
+    @property
+    def problem(self) -> FitProblem: ...
+
+    def count(
+        self, part: FitProblem, task: EvidenceTask, found: FoundUpdate, *, is_swept: bool = False
+    ) -> CountedPeople:
+        """Return all people; an update was found on `part`, and `task` is its question.
+
+        If `is_swept`, cuts of many targets will be counted.
+        """
+        ...
+
+    def refined(self, counted: CountedPeople, cut: float) -> CountedPeople | None:
+        """Return the people one by one where a cut lies; None if they are known one by one."""
+        ...
+
+
+@dataclass(frozen=True)
+class PeopleInMemory:
+    """All people of a fit in memory, in the order of their hashes."""
+
+    problem: FitProblem
+
+    def count(
+        self, part: FitProblem, task: EvidenceTask, found: FoundUpdate, *, is_swept: bool = False
+    ) -> CountedPeople:
+        """Return all people, each of them as a row."""
+        base, n_point_rows = self.problem.rows.base, len(part.rows)
+        others = np.arange(n_point_rows, len(self.problem.rows))
+        return CountedPeople(
+            self.problem.with_direction(part.may_raise, part.may_lower),
+            self.problem.terms.take(others).total(found.points.values, found.points.intercept),
+            distances(base.scores[n_point_rows:], base.threshold),
+        )
+
+    def refined(self, counted: CountedPeople, cut: float) -> None:
+        """Return None: each person is a row."""
+
+
+class Recount(NamedTuple):
+    """An update whose cut was counted on all people, and the question that they answered."""
+
+    task: EvidenceTask
+    found: FoundUpdate
+    counted: CountedPeople
+
+
+def count_everybody(
+    people: AllPeople,
+    part: FitProblem,
+    task: EvidenceTask,
+    found: FoundUpdate,
+    settings: Settings,
+) -> Recount:
+    """Return an update that was found on some rows with the cut that all people give."""
+    recount = recount_on(people.count(part, task, found), task, found, settings)
+    for _ in range(MAX_REFINEMENTS):
+        finer = people.refined(recount.counted, recount.found.cut)
+        if finer is None:
+            break
+        recount = recount_on(finer, task, found, settings)
+    return recount
+
+
+def recount_on(
+    counted: CountedPeople, task: EvidenceTask, found: FoundUpdate, settings: Settings
+) -> Recount:
+    """Return an update with the cut that counted people give; `task` is that of its own rows."""
+    target = float(task.bounds[0])
+    whole = evidence_task(counted.problem, target, is_new=task.is_new)
+    whole = replace(whole, distance=np.concatenate([task.distance, counted.distance]))
+    card = EvidenceCard(
+        found.points,
+        np.concatenate([found.card.in_sample, counted.v]),
+        np.concatenate([found.card.out_of_fold, counted.v]),
+    )
+    fewest = found.fewest * float(whole.people.sum() / task.people.sum())
+    return Recount(whole, recounted(whole, card, replace(found, fewest=fewest), settings), counted)
+
+
+# ---------------------------------------------------------------------------------------------
+# The scorecard
+
+
+class GivenPoints(NamedTuple):
+    """Points (d,) and intercept of the evidence, in raw units, for the favourable decision."""
+
+    points: Floats
+    intercept: float
+
+
+def store_found(update: Any, problem: FitProblem, found: FoundUpdate) -> None:
+    """Store an update that was found; r = 1 where nobody changes."""
+    if not np.isfinite(found.cut):
+        store_no_change(update, problem)
+        return
+    sign = 1.0 if problem.raising_is_a_gain else -1.0
+    given = GivenPoints(sign * found.points.values + 0.0, sign * found.points.intercept + 0.0)
+    rule = rule_of(update, problem, found)
+    store_given(update, problem, given, rule, concepts_by_column(problem, given))
+
+
+def store_no_change(update: Any, problem: FitProblem) -> None:
+    """Store r = 1, so that no decision changes."""
+    n_terms = problem.terms.n_terms
+    rule = EvidenceRule(1.0, favorable_above=is_favorable_above(update))
+    store_given(update, problem, GivenPoints(np.zeros(n_terms), 0.0), rule, np.zeros(n_terms, int))
+
+
+def rule_of(update: Any, problem: FitProblem, found: FoundUpdate) -> EvidenceRule:
+    """Return the rule by which the evidence of an update decides; its cut is never infinite."""
+    moves = problem.may_raise, problem.may_lower
+    may_gain, may_lose = moves if problem.raising_is_a_gain else moves[::-1]
+    return EvidenceRule(
+        cut=min(found.cut, UNREACHED_CUT),
+        nearness=found.nearness,
+        mean_distance=found.mean_distance,
+        favorable_above=is_favorable_above(update),
+        may_gain=may_gain,
+        may_lose=may_lose,
+    )
+
+
+def is_favorable_above(update: Any) -> bool:
+    """Return whether a score above the threshold is the favourable decision."""
+    return bool(update._score_label() == update.favorable_label_)
+
+
+def concepts_by_column(problem: FitProblem, given: GivenPoints) -> NDArray[np.intp]:
+    """Return the concept of each term, (d,): columns that vary together share one."""
+    weights = np.zeros((N_CONCEPTS, len(given.points)))
+    weights[0] = given.points * problem.scale
+    whole = Concepts(weights, np.eye(N_CONCEPTS)[0], 0.0)
+    split = by_column(whole, problem.encoding, problem.terms, problem.scale, problem.rows.weight)
+    return np.abs(split.weights * split.contributions[:, None]).argmax(axis=0)
+
+
+def concept_of_terms(card: Scorecard) -> NDArray[np.intp]:
+    """Return the concept of each term, (d,): that of its raw column; 0 for a column without one."""
+    columns = np.array(card.encoding.term_columns, dtype=object)
+    concept = np.zeros(len(columns), dtype=np.intp)
+    for name in card.columns_used:
+        of_column = columns == name
+        concept[of_column] = np.abs(card.concept_points[:, of_column]).sum(axis=1).argmax()
+    return concept
+
+
+def store_given(
+    update: Any,
+    problem: FitProblem,
+    given: GivenPoints,
+    rule: EvidenceRule,
+    concept: NDArray[np.intp],
+) -> None:
+    """Store points as the scorecard of an update, bit for bit; `concept` (d,) of each term."""
+    card = scorecard_of(problem.encoding, given, concept, problem.moments[0])
+    update.concept_weights_ = card.concept_points * problem.scale
+    update.concept_contributions_ = card.contributions
+    update.intercept_ = float(given.intercept - card.contributions @ card.concept_intercepts)
+    update.term_names_ = problem.encoding.term_names
+    update.scorecard_ = replace(card, rule=rule)
+
+
+def scorecard_of(
+    encoding: Encoding, given: GivenPoints, concept: NDArray[np.intp], mean: Floats
+) -> Scorecard:
+    """Return given points as a scorecard with exactly these points; each concept has weight 1.
+
+    Concepts are centred on `mean` (d,), that of the fit rows, up to rounding.
+    """
+    points = np.zeros((N_CONCEPTS, len(given.points)))
+    points[concept, np.arange(len(concept))] = given.points
+    size = np.abs(points).sum(axis=1)
+    if size[0] == 0 and size[1] > 0:  # the first concept is never the unused one
+        points, size = points[::-1].copy(), size[::-1]
+    return Scorecard(
+        encoding=encoding,
+        intercept=given.intercept,
+        contributions=(size > 0) * 1.0,
+        concept_points=points,
+        concept_intercepts=significant(-(points @ mean), INNER_DIGITS) + 0.0,
+    )
+
+
+def without_terms(encoding: Encoding, is_locked: NDArray[np.bool_]) -> Encoding:
+    """Return the terms of all columns that have no locked term."""
+    locked = {name for name, gone in zip(encoding.term_columns, is_locked, strict=True) if gone}
+    return Encoding(tuple(column for column in encoding.columns if column.name not in locked))
+
+
+# ---------------------------------------------------------------------------------------------
+# Base models that have seen the fit rows
+
+
+def stated_optimism(update: Any) -> str:
+    """Return what the user says about a base model that has seen the fit rows; else empty."""
+    is_seen = update.fitted_param("fit_rows_are_new") is False
+    return f"The base model has seen the fit rows: {NOT_CORRECTED}." if is_seen else ""
+
+
+def optimism_text(update: Any, rows: FitRows, task: EvidenceTask) -> str:
+    """Return what is known about a base model that has seen the fit rows; empty if it has not.
+
+    A finding that rests on the accuracy is also a warning. Nothing is found where the base model
+    may have read other columns: with a `ScoreColumn` and with locked columns.
+    """
+    said = update.fitted_param("fit_rows_are_new")
+    model = update.estimator
+    is_column = isinstance(model, ScoreColumn)
+    reads_others = model.reads_others if isinstance(model, ModelScores) else is_column
+    if said is not None or reads_others or update.locked_features:
+        return stated_optimism(update)
+    excess = accuracy_excess(rows, task)
+    if excess is None:
+        return ""
+    base, others = excess
+    text = (
+        f"The base model has an accuracy of {base:.3f} on the fit rows, and models that have not "
+        f"seen a row have {others:.3f}. If the base model has seen the fit rows, {NOT_CORRECTED}. "
+        "Otherwise, pass fit_rows_are_new=True."
+    )
+    if not training_signs(rows.base, rows.label):  # another warning names these
+        warnings.warn(text, BaseModelWarning, stacklevel=4)
+    return text
+
+
+def accuracy_excess(rows: FitRows, task: EvidenceTask) -> tuple[float, float] | None:
+    """Return the accuracy of the base model and that of models that have not seen a row.
+
+    The models are ridge regressions of the label on the terms. None where the base model is not
+    better than chance explains, or where labels are unknown. On many rows, a part is compared.
+    """
+    if rows.label is None or task.terms.n_terms > MAX_TERMS:
+        return None
+    compared = np.flatnonzero(rows.weight > 0)
+    compared = compared[:: -(-len(compared) // MAX_ROWS)]
+    label, fold = rows.label[compared], task.fold[compared]
+    terms = dense_rows(design_of(task), compared)
+    penalty = np.diag(np.append(1e-9, np.full(terms.shape[1] - 1, RIDGE)))
+    predicted = np.zeros(len(compared))
+    for f in range(N_FOLDS):
+        seen, own = terms[fold != f], fold == f
+        solution = np.linalg.solve(seen.T @ seen + penalty, seen.T @ label[fold != f])
+        predicted[own] = terms[own] @ solution
+    share = rows.weight[compared] / rows.weight[compared].sum()
+    is_right = rows.base.decisions[compared] == label
+    excess = is_right * 1.0 - ((predicted > 0.5) == label)
+    mean = float(share @ excess)
+    error = float(np.sqrt(share**2 @ (excess - mean) ** 2))
+    if mean < MIN_EXCESS or mean < N_ERRORS * error:
+        return None
+    base = float(share @ is_right)
+    return base, base - mean

@@ -16,9 +16,9 @@ from commod.updates._compared import all_kept
 from commod.updates._constraint_values import standing_texts, strata_texts
 from commod.updates._edit_text import edit_texts, why_missed
 from commod.updates._expectation_text import expectation_texts, round_up
-from commod.updates._found_update import FittedUpdate
-from commod.updates._held_out import MAX_ALIKE, PromiseTest
+from commod.updates._found_update import MAX_ALIKE, FittedUpdate
 from commod.updates._problem import FitProblem, is_exact_limit, proven_limit
+from commod.updates._promise import PromiseTest
 from commod.updates._unknown_groups import (
     KNOWING_METHOD,
     knowing_method,

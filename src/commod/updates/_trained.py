@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from commod._data.encoding import Encoding, TermTable
 from commod._io.optional import require_jax
-from commod._solvers.concepts import Concepts, tidy_concepts
+from commod._solvers.concepts import Concepts, by_column, tidy_concepts
 from commod._solvers.problem import (
     RatioPenalties,
     RatioProblem,
@@ -31,7 +31,6 @@ from commod.metrics._constraint import Constraint
 from commod.updates._adversaries import adversary_of
 from commod.updates._fit_rows import FitRows
 from commod.updates._progress import progress_bar
-from commod.updates.base import by_column
 
 MAX_UNITS = 10_000  # in a hidden layer
 MANY_ROWS = 2_000_000  # models · rows from which models are stored by several threads

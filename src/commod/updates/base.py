@@ -28,7 +28,6 @@ from commod._data.base_model import (
 )
 from commod._data.codes import plain
 from commod._data.columns import Column, may_hold_codes, read_columns
-from commod._data.encoding import Encoding, TermTable
 from commod._data.group_names import group_names_of
 from commod._data.groups import read_groups, sensitive_names
 from commod._data.labels import check_length, read_labels
@@ -36,7 +35,6 @@ from commod._data.parameters import check_flag, check_names, check_number_parame
 from commod._data.tables import check_same_rows
 from commod._data.weights import check_weights
 from commod._record import Request
-from commod._solvers.concepts import Concepts, partition_by_column
 from commod._text import codes_text, did_you_mean, list_names, most_change_text, n_of, shown
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
@@ -84,7 +82,6 @@ FLAGS = frozenset(  # parameters that are True or False; progress may be None
     ("progress", "adaptive_fairness", "aware", "concepts_by_column", "reads_score", "search")
 )
 LARGEST_WEIGHT = 1e9  # of a loss, a strength or a learning rate: beyond it, sums overflow
-MAX_CONCEPT_ROWS = 20_000  # on which columns are grouped into concepts
 
 
 @dataclass(frozen=True)
@@ -544,30 +541,6 @@ def expected_moves(
         after, each = positive.astype(np.bool_), 1 if people is None else people
         return int(((after & ~before) * each).sum()), int(((before & ~after) * each).sum())
     return float(positive[~before].sum()), float((1 - positive[before]).sum())
-
-
-def by_column(
-    concepts: Concepts,
-    encoding: Encoding,
-    terms: TermTable,
-    scale: NDArray[np.float64],
-    weight: NDArray[np.float64],
-) -> Concepts:
-    """Return the same ratio with each raw column in one concept.
-
-    `partition_by_column` groups the columns by their correlation on at most MAX_CONCEPT_ROWS rows.
-    """
-    weighted = np.flatnonzero(weight)
-    sample = weighted[:: -(-len(weighted) // MAX_CONCEPT_ROWS)]
-    if len(sample) < len(terms):
-        terms, weight = terms.take(sample), weight[sample]
-    total = concepts.contributions @ concepts.weights
-    columns = np.array(encoding.term_columns, dtype=object)
-    used = dict.fromkeys(columns[total != 0])
-    added = [terms.total(np.where(columns == name, total / scale, 0.0), 0.0) for name in used]
-    if not added:
-        return concepts
-    return partition_by_column(concepts, encoding.term_columns, np.column_stack(added), weight)
 
 
 def check_locked(

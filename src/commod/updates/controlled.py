@@ -18,7 +18,6 @@ from commod._record import Request
 from commod.exceptions import TargetWarning
 from commod.scorecard import DISTANCE_COLUMN, new_decisions
 from commod.updates import _status as status
-from commod.updates._all_people import PeopleInMemory
 from commod.updates._candidates import candidates_of
 from commod.updates._compared import all_kept
 from commod.updates._controlled_parameters import (
@@ -37,8 +36,13 @@ from commod.updates._fit_rows import (
     ordered_by_hash,
     warn_about_group_columns,
 )
-from commod.updates._found_update import FittedUpdate, fit_update
-from commod.updates._held_out import PromiseTest, is_degenerate
+from commod.updates._found_update import (
+    FittedUpdate,
+    PeopleInMemory,
+    fit_update,
+    is_degenerate,
+    store_found,
+)
 from commod.updates._interface import AllowedChanges, Grid, RawRows, Sweep, read_grid, read_numbers
 from commod.updates._left_out import covered_text
 from commod.updates._problem import (
@@ -48,10 +52,9 @@ from commod.updates._problem import (
     point_problem,
     smallest_share,
 )
-from commod.updates._promise import fit_promise
+from commod.updates._promise import PromiseTest, fit_promise
 from commod.updates._stated import set_target
 from commod.updates._steps import tell
-from commod.updates._stored_update import store_found
 from commod.updates._unknown_groups import store_unknown
 from commod.updates._whom import outscoring_figures
 from commod.updates.ratio import RatioUpdate

@@ -23,11 +23,10 @@ from commod.exceptions import InputError
 from commod.patch import expressions as rule
 from commod.patch.content import ratio_of
 from commod.scorecard import Scorecard
-from commod.updates._all_people import CountedPeople, Measured
+from commod.updates._found_update import CountedPeople, GivenPoints, Measured, scorecard_of
 from commod.updates._frames.lines import Lines
 from commod.updates._frames.rescans import MAX_WEIGHT_DEVIATION, check_same_people
 from commod.updates._problem import FitProblem
-from commod.updates._stored_update import GivenPoints, scorecard_of
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
