@@ -13,7 +13,6 @@ from commod._statistics.score_map import map_scores
 from commod.exceptions import InputError
 from commod.scorecard import crossing_ends
 from commod.updates._fit_rows import FitRows
-from commod.updates._left_out import rows_in_totals
 
 AN_OLDER_FIT = "it was fitted by an earlier version of commod, or only its points were computed"
 
@@ -38,7 +37,7 @@ class CalibratedScores:
 
         People of hidden groups and rows without weight are left out, as in every total.
         """
-        counted = np.flatnonzero(rows_in_totals(rows) & (rows.weight > 0))
+        counted = np.flatnonzero(rows.in_totals & (rows.weight > 0))
         label = None
         if rows.label is not None:
             label = (rows.label == rows.base.is_for_positive)[counted]

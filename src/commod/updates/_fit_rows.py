@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from commod._data.base_model import BaseScores
 from commod._data.columns import Column
+from commod._data.disclosure import hidden_groups, in_totals
 from commod._data.groups import Groups
 from commod._data.labels import distinct_labels, is_label_in
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
@@ -196,6 +197,20 @@ class FitRows:
         """Return the probabilities of the groups in the constraint, (n, n_large); None if known."""
         stated = self.groups.probabilities
         return None if stated is None else stated[:, self.is_large_group]
+
+    @cached_property
+    def in_totals(self) -> NDArray[np.bool_]:
+        """Return which rows count in totals, shape (n,): all but those of hidden groups.
+
+        Fewer than five people whose group is not known are hidden, too. An audit hides the same
+        people. If the totals of a patch held them, the difference between the two would reveal
+        their decisions and true labels.
+        """
+        if self.probabilities is not None:
+            return np.ones(len(self), dtype=bool)  # it is not known who belongs to a hidden group
+        is_hidden = hidden_groups(self.count_groups(), self.is_large_group)
+        n_unknown = int((~self.groups.is_known & (self.weight > 0)).sum())
+        return in_totals(self.groups.codes, is_hidden, n_unknown)
 
     @cached_property
     def sides(self) -> Sides:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from commod._record import LeftOutGroup
-from commod.updates._left_out import GroupText, count_groups, without_names
+from commod.updates._status import GroupText, count_groups, without_names
 
 
 class SavedWithoutNames:

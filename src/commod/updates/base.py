@@ -41,7 +41,6 @@ from commod.metrics._constraint import Constraint
 from commod.metrics._requirements import Requirements, read_constraints
 from commod.patch.fingerprint import scores_digest
 from commod.updates._compared import Standing, standing_constraints
-from commod.updates._constraint_values import store_values
 from commod.updates._fit_rows import (
     ComparedText,
     FitRows,
@@ -61,7 +60,6 @@ from commod.updates._interface import (
     RowEvaluation,
     Sweep,
 )
-from commod.updates._left_out import GroupText, groups_left_out, left_out_text, rows_in_totals
 from commod.updates._notebook import (
     ScorecardView,
     columns_of_codes,
@@ -71,8 +69,15 @@ from commod.updates._notebook import (
 from commod.updates._params_of_fit import ParamsOfFit
 from commod.updates._saving import SavedWithoutNames
 from commod.updates._stated import further_constraints
+from commod.updates._status import (
+    GroupText,
+    groups_left_out,
+    left_out_text,
+    outscoring_figures,
+    outscoring_sentences,
+    store_values,
+)
 from commod.updates._tags import UpdateTags
-from commod.updates._whom import outscoring_figures, outscoring_sentences
 
 READING_ATTRIBUTES = (
     *("classes_", "pos_label_", "favorable_label_", "n_features_in_", "feature_names_in_"),
@@ -329,7 +334,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         positive one. The figures are then expected values. Totals do not count people of groups
         left out with fewer than five rows.
         """
-        before, counted = rows.base.decisions, rows_in_totals(rows)
+        before, counted = rows.base.decisions, rows.in_totals
         each = None if rows.people is None else rows.people[counted]
         raised, lowered = expected_moves(before[counted], positive[counted], each)
         gains, losses = (raised, lowered) if self._raising_is_a_gain() else (lowered, raised)

@@ -29,13 +29,12 @@ from commod.patch import Patch
 from commod.scorecard import new_decisions
 from commod.updates._adversaries import check_trainable
 from commod.updates._compared import Standing
-from commod.updates._constraint_values import other_texts
 from commod.updates._fit_rows import FitRows
 from commod.updates._fit_together import fit_together
 from commod.updates._interface import FittedCandidate, Grid, RawRows, Sweep, check_grid
 from commod.updates._network import Network, raw_network
 from commod.updates._paper import paper_settings
-from commod.updates._status import few_people_sentences
+from commod.updates._status import few_people_sentences, other_texts
 from commod.updates._trained import (
     Moments,
     check_layers,

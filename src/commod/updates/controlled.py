@@ -28,7 +28,6 @@ from commod.updates._controlled_parameters import (
     given_groups,
 )
 from commod.updates._editable import EditableScorecard
-from commod.updates._expectation_text import smallest_cell_text, store_expectation
 from commod.updates._fit_frame import FitsFrames
 from commod.updates._fit_rows import (
     FitRows,
@@ -44,7 +43,6 @@ from commod.updates._found_update import (
     store_found,
 )
 from commod.updates._interface import AllowedChanges, Grid, RawRows, Sweep, read_grid, read_numbers
-from commod.updates._left_out import covered_text
 from commod.updates._problem import (
     FitProblem,
     fit_problem,
@@ -54,9 +52,14 @@ from commod.updates._problem import (
 )
 from commod.updates._promise import PromiseTest, fit_promise
 from commod.updates._stated import set_target
+from commod.updates._status import (
+    covered_text,
+    outscoring_figures,
+    smallest_cell_text,
+    store_expectation,
+    store_unknown,
+)
 from commod.updates._steps import tell
-from commod.updates._unknown_groups import store_unknown
-from commod.updates._whom import outscoring_figures
 from commod.updates.ratio import RatioUpdate
 
 
