@@ -15,7 +15,7 @@ from commod.constraints import (
     TruePositiveRateParity,
 )
 from commod.exceptions import InputError
-from commod.updates._adversaries import adversary_of
+from commod.updates._trained import adversary_of
 
 PARITY = DemographicParity(difference=...)
 WITHIN = PARITY.within("dept", min_rows=20)

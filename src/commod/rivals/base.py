@@ -54,10 +54,10 @@ from commod.updates._interface import (
     RawRows,
     RowEvaluation,
     Sweep,
+    UpdateTags,
+    check_no_bounds,
     read_grid,
 )
-from commod.updates._tags import UpdateTags
-from commod.updates._without_target import check_no_bounds
 from commod.updates.base import LARGEST_WEIGHT, BaseUpdate, ChangedDecisions
 
 OWN_TAGS = tuple(field.name for field in fields(UpdateTags) if field not in fields(Tags))

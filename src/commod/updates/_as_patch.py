@@ -32,8 +32,7 @@ from commod.patch.content import (
 )
 from commod.patch.fingerprint import columns_digest, model_digest
 from commod.patch.versions import PACKAGE, library_versions
-from commod.updates._interface import AllowedChanges
-from commod.updates._stated import further_constraints
+from commod.updates._interface import AllowedChanges, further_constraints
 
 FIGURE_DIGITS = 6  # of measured figures
 

@@ -37,9 +37,8 @@ from commod.updates._found_update import (
     settings_of,
     store_found,
 )
-from commod.updates._interface import AllowedChanges, FittedCandidate
+from commod.updates._interface import AllowedChanges, FittedCandidate, set_target
 from commod.updates._problem import FitProblem, point_problem
-from commod.updates._stated import set_target
 from commod.updates.ratio import RatioRows
 
 N_TARGETS = 100  # of the default frontier

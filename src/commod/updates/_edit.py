@@ -17,13 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.codes import check_text
+from commod._data.parameters import check_choice, check_flag
 from commod._evidence.cut import evidence, stop_at_cut
 from commod._evidence.points import Points
 from commod._evidence.search import EvidenceCard, FoundUpdate, costs_at, find_update, recounted
 from commod._record import AnyEdit, EditFigures, EditRecord, Lock, OffsetRule
 from commod._solvers.threads import single_blas_thread
-from commod._text import list_names
-from commod.edit import EditedPoints, apply_edits, find_terms
+from commod._text import list_names, shown
+from commod.edit import EditedPoints, apply_edits, find_terms, read_edits
 from commod.exceptions import InputError
 from commod.scorecard import Scorecard
 from commod.updates._found_update import (
@@ -64,6 +66,33 @@ class EditRows(NamedTuple):
 
     reader: Any
     problem: FitProblem
+
+
+def read_plan(edits: Any, offset: Any, refit: Any, pin: Any, by: Any, note: Any) -> EditPlan:
+    """Return the checked parameters of an edit."""
+    check_choice(offset, "offset", ("target", "keep"))
+    check_flag(refit, "refit")
+    if refit and offset == "keep":
+        raise InputError(
+            "refit=True fits points for the target, so the offset must follow. Pass "
+            "offset='target', or refit=False.",
+            parameter="offset",
+        )
+    if isinstance(pin, str) or not all(isinstance(name, str) for name in pin):
+        raise InputError(
+            f"pin={shown(pin)} must be a list of names of terms or columns.", parameter="pin"
+        )
+    if pin and not refit:
+        raise InputError(
+            "pin says which terms keep their points in a refit, but refit is False. Pass "
+            "refit=True, or leave pin out.",
+            parameter="pin",
+        )
+    for name, text in (("by", by), ("note", note)):
+        if text is not None and not isinstance(text, str):
+            raise InputError(f"{name}={shown(text)} must be text or None.", parameter=name)
+        check_text([text or ""], name, name)
+    return EditPlan(read_edits(edits), tuple(pin), offset, bool(refit), by, note)
 
 
 def edited_update(update: Any, rows: EditRows, plan: EditPlan) -> Any:

@@ -508,18 +508,16 @@ def store_unknown(update: Any, problem: FitProblem, decisions: Mask) -> None:
     rows = problem.rows
     known = rows.groups.is_known
     counted = known & rows.in_totals
-    is_probable = rows.probabilities is not None
     update.n_known_ = rows.count(known)
     nan = float("nan")
     update.known_change_rate_ = update.known_limit_ = nan
-    if not is_probable and counted.any():
+    if rows.probabilities is None and counted.any():
         changed = decisions != rows.base.decisions
         update.known_change_rate_ = rows.count(changed & counted) / rows.count(counted)
         update.known_limit_ = update.limit_ * rows.n_people / update.n_known_
     worst, calibrated = _worst(problem, decisions), (nan, nan)
-    if is_probable and problem.constraint.is_simple:
-        table = problem.compared.table
-        arrays = table.row, decisions, table.probabilities, rows.weight
+    if rows.probabilities is not None and problem.constraint.is_simple:
+        arrays = problem.compared.table.row, decisions, rows.probabilities, rows.weight
         calibrated = calibrated_interval(problem.constraint, *arrays, DRAWS_LEVEL)
     update.unknown_interval_ = {
         "worst_case": (worst.low, worst.high),

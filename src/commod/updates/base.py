@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
@@ -34,7 +35,7 @@ from commod._data.labels import check_length, read_labels
 from commod._data.parameters import check_flag, check_names, check_number_parameter, check_seed
 from commod._data.tables import check_same_rows
 from commod._data.weights import check_weights
-from commod._record import Request
+from commod._record import LeftOutGroup, Request
 from commod._text import codes_text, did_you_mean, list_names, most_change_text, n_of, shown
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
@@ -59,6 +60,8 @@ from commod.updates._interface import (
     ReadRows,
     RowEvaluation,
     Sweep,
+    UpdateTags,
+    further_constraints,
 )
 from commod.updates._notebook import (
     ScorecardView,
@@ -66,18 +69,16 @@ from commod.updates._notebook import (
     figures_of,
     notebook_html,
 )
-from commod.updates._params_of_fit import ParamsOfFit
-from commod.updates._saving import SavedWithoutNames
-from commod.updates._stated import further_constraints
 from commod.updates._status import (
     GroupText,
+    count_groups,
     groups_left_out,
     left_out_text,
     outscoring_figures,
     outscoring_sentences,
     store_values,
+    without_names,
 )
-from commod.updates._tags import UpdateTags
 
 READING_ATTRIBUTES = (
     *("classes_", "pos_label_", "favorable_label_", "n_features_in_", "feature_names_in_"),
@@ -86,6 +87,7 @@ READING_ATTRIBUTES = (
 FLAGS = frozenset(  # parameters that are True or False; progress may be None
     ("progress", "adaptive_fairness", "aware", "concepts_by_column", "reads_score", "search")
 )
+COPIED = (list, set, dict, np.ndarray)  # parameters that a user may change in place
 LARGEST_WEIGHT = 1e9  # of a loss, a strength or a learning rate: beyond it, sums overflow
 
 
@@ -130,7 +132,7 @@ class ChangedDecisions:
         return self.n_changes / len(self.gain)
 
 
-class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """The base class of all updates; a subclass stores parameters, defines `fit` and `predict`.
 
     Examples
@@ -148,6 +150,10 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
     min_group_size: int
     classes_: NDArray[Any]
     feature_names_in_: NDArray[Any]
+    status_: str
+    groups_left_out_: tuple[LeftOutGroup, ...]
+    _group_texts: tuple[GroupText, ...] = ()
+    _params_of_fit: dict[str, Any]
     _scores_digest: str | None
     _edit_column: Callable[[Column], Column] | None = None
 
@@ -219,6 +225,68 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
             is_accepted = getattr(accepted, name, isinstance(model, ScoreColumn))
             setattr(tags.input_tags, name, is_accepted)
         return tags
+
+    # -- the parameters of the last fit decide -----------------------------------------------------
+
+    def _record_params(self) -> None:
+        """Keep the present parameters. `fit` calls this before it reads any of them.
+
+        A later `set_params` waits for the next `fit`.
+        """
+        self._params_of_fit = {
+            name: copy.copy(value) if isinstance(value, COPIED) else value
+            for name, value in self.get_params().items()
+        }
+
+    @contextmanager
+    def _as_it_was_on_error(self) -> Iterator[None]:
+        """Undo what a failing `fit` has set, so that an earlier fit goes on deciding."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def fitted_params(self) -> dict[str, Any]:
+        """Return the parameters that the update was fitted with; the present ones before `fit`."""
+        return {**self.get_params(), **vars(self).get("_params_of_fit", {})}
+
+    def fitted_param(self, name: str, default: Any = None) -> Any:
+        """Return one of `fitted_params`; the default where the update has no such parameter."""
+        fitted = vars(self).get("_params_of_fit", {})  # updates stored by version 0.1 have none
+        return fitted[name] if name in fitted else getattr(self, name, default)
+
+    # -- saved without the names of groups ---------------------------------------------------------
+
+    def __getstate__(self) -> Any:
+        """Return what a file may hold: counts where the update in memory names groups."""
+        state: Any = super().__getstate__()
+        if "groups_left_out_" not in self.__dict__:
+            return state
+        return {
+            **state,
+            "status_": self._status_without_names(),
+            "groups_left_out_": without_names(self.groups_left_out_),
+            "_group_texts": (),
+        }
+
+    def __copy__(self) -> Self:
+        return self._with_attributes(self.__dict__)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self._with_attributes(copy.deepcopy(self.__dict__, memo))
+
+    def _with_attributes(self, attributes: Mapping[str, Any]) -> Self:
+        """Return a copy in memory; unlike a saved update, it keeps the names of groups."""
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(attributes)
+        return copied
+
+    def _status_without_names(self) -> str:
+        """Return `status_` with counts of groups in the place of their names and rates."""
+        return count_groups(self.status_, self._group_texts)
 
     # -- parameters -----------------------------------------------------------------------------
 
@@ -560,4 +628,21 @@ def check_locked(
             f"{list_names(unknown)}."
             f"{suggestions} X has {n_of(len(names), 'column')}: {list_names(names)}.",
             parameter="locked_features",
+        )
+
+
+def check_update(update: Any, caller: str, alternative: str = "") -> None:
+    """Refuse an object that is not an update; `alternative` says what to call for other models.
+
+    Examples
+    --------
+    >>> check_update(1, "stability")
+    Traceback (most recent call last):
+    commod.exceptions.InputError: stability takes a ControlledDebiaser, a COMMOD or one of
+    commod.rivals; got int.
+    """
+    if not isinstance(update, BaseUpdate):
+        raise InputError(
+            f"{caller} takes a ControlledDebiaser, a COMMOD or one of commod.rivals; got "
+            f"{type(update).__name__}. {alternative}".rstrip()
         )

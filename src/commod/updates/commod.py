@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -27,20 +27,25 @@ from commod.exceptions import InputError
 from commod.metrics._requirements import Requirements
 from commod.patch import Patch
 from commod.scorecard import new_decisions
-from commod.updates._adversaries import check_trainable
 from commod.updates._compared import Standing
 from commod.updates._fit_rows import FitRows
-from commod.updates._fit_together import fit_together
-from commod.updates._interface import FittedCandidate, Grid, RawRows, Sweep, check_grid
+from commod.updates._interface import (
+    FittedCandidate,
+    Grid,
+    RawRows,
+    Sweep,
+    check_grid,
+    check_no_bounds,
+)
 from commod.updates._network import Network, raw_network
-from commod.updates._paper import paper_settings
 from commod.updates._status import few_people_sentences, other_texts
 from commod.updates._trained import (
     Moments,
     check_layers,
+    check_trainable,
+    fit_together,
     readable_concepts,
 )
-from commod.updates._without_target import check_no_bounds
 from commod.updates.base import LARGEST_WEIGHT
 from commod.updates.ratio import RatioFunction, RatioUpdate
 
@@ -51,6 +56,17 @@ DEFAULT_GRID = {
 SWEEP_SIZE = 64  # models of a sweep that are trained together: bounds memory
 ARCHITECTURES = ("concepts", "mlp")
 CONCEPT_ATTRIBUTES = ("concept_weights_", "concept_contributions_", "intercept_")
+
+# `COMMOD.as_in_the_paper` says which sentence of the paper each setting comes from.
+PAPER_SETTINGS: dict[str, Any] = {
+    "architecture": "concepts",
+    "adaptive_fairness": False,
+    "reads_score": False,
+    "threshold": 0.5,
+    "concepts_by_column": False,
+    "init": "zero",
+    "adversary_hidden": (64, 32, 16),
+}
 
 
 class COMMOD(RatioUpdate):
@@ -540,6 +556,31 @@ class COMMOD(RatioUpdate):
             if candidate.update.scorecard_ is not None:
                 candidate.settings["n_terms"] = candidate.update.scorecard_.n_terms_used
         return Sweep(candidates, candidates[0].update)
+
+
+def paper_settings(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the paper's settings and the user's other parameters as one dictionary.
+
+    Raises InputError where the user asks for another value of a setting of the paper.
+
+    Examples
+    --------
+    >>> paper_settings({"lambda_fair": 3})["lambda_fair"]
+    3
+    >>> paper_settings({"adaptive_fairness": True})
+    Traceback (most recent call last):
+    commod.exceptions.InputError: adaptive_fairness=True is not the paper's: ...
+    """
+    for name, setting in PAPER_SETTINGS.items():
+        given = params.get(name, setting)
+        given = tuple(given) if isinstance(given, list) else given
+        if type(given) is not type(setting) or given != setting:
+            raise InputError(
+                f"{name}={params[name]!r} is not the paper's: COMMOD.as_in_the_paper sets {name}="
+                f"{setting!r}. Leave it out, or use COMMOD(model, {name}={params[name]!r}).",
+                parameter=name,
+            )
+    return {**params, **PAPER_SETTINGS}
 
 
 def fit_grid(

@@ -5,17 +5,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from commod._data.base_model import BaseScores
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding
-from commod._record import Request
-from commod.exceptions import TargetWarning
+from commod._record import EditRecord, Request
+from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import DISTANCE_COLUMN, new_decisions
 from commod.updates import _status as status
 from commod.updates._candidates import candidates_of
@@ -27,8 +28,7 @@ from commod.updates._controlled_parameters import (
     controlled_request,
     given_groups,
 )
-from commod.updates._editable import EditableScorecard
-from commod.updates._fit_frame import FitsFrames
+from commod.updates._edit import EditRows, edited_update, read_plan
 from commod.updates._fit_rows import (
     FitRows,
     may_come_whole,
@@ -42,7 +42,16 @@ from commod.updates._found_update import (
     is_degenerate,
     store_found,
 )
-from commod.updates._interface import AllowedChanges, Grid, RawRows, Sweep, read_grid, read_numbers
+from commod.updates._interface import (
+    AllowedChanges,
+    Grid,
+    RawRows,
+    Sweep,
+    read_grid,
+    read_numbers,
+    set_target,
+    tell,
+)
 from commod.updates._problem import (
     FitProblem,
     fit_problem,
@@ -51,7 +60,6 @@ from commod.updates._problem import (
     smallest_share,
 )
 from commod.updates._promise import PromiseTest, fit_promise
-from commod.updates._stated import set_target
 from commod.updates._status import (
     covered_text,
     outscoring_figures,
@@ -59,11 +67,10 @@ from commod.updates._status import (
     store_expectation,
     store_unknown,
 )
-from commod.updates._steps import tell
 from commod.updates.ratio import RatioUpdate
 
 
-class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
+class ControlledDebiaser(RatioUpdate):
     """The update with the fewest changes that reaches a stated target.
 
     It learns a scorecard v(x) on the raw columns: evidence about the groups that the constraint
@@ -240,6 +247,11 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
     promised_: bool | None
     _few_people_texts: tuple[str, ...]
 
+    scorecard_: Any
+    edits_: tuple[EditRecord, ...] = ()
+    _earlier_update: Any = None
+    _terms_by_hand: tuple[str, ...] = ()
+
     def __init__(
         self,
         estimator: Any,
@@ -330,6 +342,177 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         if not self.reached_ or self.promised_ is False:
             warnings.warn(self.status_, TargetWarning, stacklevel=2)
         return self
+
+    def fit_frame(
+        self,
+        frame: Any,
+        *,
+        sensitive_features: str | Sequence[str],
+        y_true: str | None = None,
+        sample_weight: str | None = None,
+        features: Sequence[str] | None = None,
+        key: str | None = None,
+    ) -> Self:
+        """Fit the update on a table that stays where it is, such as in DuckDB or Spark.
+
+        It is the same fit as `fit`. A table of at most a million rows comes whole. Of a larger
+        table, the rows with the smallest hash of the key come onto this machine, and points come
+        from them. The engine counts groups, rates, the exact limit, the cut and all figures on all
+        rows. A base model that is no `ScoreColumn` scores the rows by batches, where they are.
+
+        Parameters
+        ----------
+        frame : DuckDB relation, polars (lazy) frame, PySpark frame, pyarrow table or dataset, \
+pandas frame, or path of Parquet files
+            One row per person. A path may be a file, a folder or a pattern (``lake/*.parquet``).
+        sensitive_features : str or list of str
+            Column with the group of each row. Several columns mean their intersections.
+        y_true : str, default=None
+            Column with the true labels. May be None for demographic parity.
+        sample_weight : str, default=None
+            Column with the weight of each row; see `fit`.
+        features : list of str, default=None
+            The columns that the update may use. None: all columns that no other parameter names
+            and, where a base model knows its columns, that it reads. X of `predict` has these
+            columns and the column of scores. With a base model, X has the columns of the model
+            first, and then the others.
+        key : str, default=None
+            Column of whole numbers or text that differs from row to row. Folds, and the rows that
+            points come from, go by a hash of it, which is the same in every engine. So every engine
+            and every order of the rows gives the same update. None: they go by the content of the
+            rows, or by their number where a table does not come whole.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import duckdb
+        >>> from commod import ControlledDebiaser, ScoreColumn
+        >>> people = duckdb.sql(
+        ...     '''SELECT i AS id, i % 3 = 0 AS minority, (i * 7919) % 1000 / 1000 AS income,
+        ...               0.2 + 0.5 * income + CASE WHEN minority THEN 0 ELSE 0.2 END AS score
+        ...        FROM range(60000) AS t(i)'''
+        ... )
+        >>> update = ControlledDebiaser(ScoreColumn("score"), target=0.8)
+        >>> update = update.fit_frame(people, sensitive_features="minority", key="id")
+        >>> bool(update.expected_fairness_ >= 0.8), update.n_rows_
+        (True, 60000)
+        """
+        from commod.updates._frames.columns import name_columns
+        from commod.updates._frames.fit import fit_frame
+        from commod.updates._frames.models import score_column
+
+        conditions = [one.within.column for one in self.stated().constraints if one.within]
+        named = name_columns(
+            self.estimator,
+            sensitive_features,
+            conditions,
+            features,
+            y_true=y_true,
+            sample_weight=sample_weight,
+            key=key,
+        )
+        scoring = score_column(self, frame, named)
+        with self._as_it_was_on_error(), scoring as (scored, with_score):
+            fit_frame(self, scored, with_score)
+        if not self.reached_ or self.promised_ is False:
+            warnings.warn(self.status_, TargetWarning, stacklevel=2)
+        return self
+
+    # -- editing by hand ---------------------------------------------------------------------------
+
+    def edit(
+        self,
+        edits: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any = None,
+        sensitive_probabilities: Any = None,
+        sample_weight: Any = None,
+        offset: Literal["target", "keep"] = "target",
+        refit: bool = False,
+        pin: Collection[str] = (),
+        by: str | None = None,
+        note: str | None = None,
+    ) -> Self:
+        """Return a new update with points that were changed by hand; this one stays as it is.
+
+        Parameters
+        ----------
+        edits : mapping, edit of `commod.edit`, or list of these
+            What to change: ``{"town = Paris": 0.5, "age": "drop"}``. `commod.edit` lists all forms.
+            Terms are named as in the scorecard.
+        X, y, sensitive_features, sensitive_probabilities, sample_weight
+            Rows to count the cut and to measure on, as in `fit`: the fit rows, or others.
+        offset : str, default="target"
+            "target": count the cut for the target again. "keep": the cut stays as it is.
+        refit : bool, default=False
+            Fit all terms that are neither edited nor pinned again, for the fewest changes. Edited
+            and pinned terms keep their points exactly.
+        pin : collection of str, default=()
+            Further terms, or columns, that keep their points in a refit.
+        by, note : str, default=None
+            Who edits, and why: texts for the history.
+
+        Returns
+        -------
+        ControlledDebiaser
+            Fitted, with all figures on these rows. `edits_` has one more record.
+
+        Notes
+        -----
+        Where the points cannot reach the target, the cut that comes closest is kept. Then
+        `reached_` is False, and `status_` and a TargetWarning say so.
+
+        Examples
+        --------
+        >>> from commod import ControlledDebiaser
+        >>> from commod.datasets import make_biased
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> data = make_biased(800, random_state=0)
+        >>> model = LogisticRegression().fit(data.data, data.target)
+        >>> rows = data.data, data.target
+        >>> groups = {"sensitive_features": data.sensitive_features}
+        >>> update = ControlledDebiaser(model, target=0.7).fit(*rows, **groups)
+        >>> name, points = update.scorecard_.rows()[0]
+        >>> edited = update.edit({name: round(points, 1)}, *rows, **groups, by="Ann")
+        >>> dict(edited.scorecard_.rows())[name] == round(points, 1), len(edited.edits_)
+        (True, 1)
+        >>> edited.undo() is update
+        True
+        """
+        check_is_fitted(self)
+        plan = read_plan(edits, offset, refit, pin, by, note)
+        if self.fitted_param("confidence") is not None:
+            raise InputError(
+                "edit would break the promise of this update: it was tested with "
+                f"confidence={self.fitted_param('confidence')}, and edited points were not. Fit "
+                "with confidence=None, then edit.",
+                parameter="confidence",
+            )
+        given = X, y, sensitive_features, sensitive_probabilities, sample_weight
+        edited = edited_update(self, self.edit_rows(*given), plan)
+        if not edited.reached_:
+            warnings.warn(edited.status_, TargetWarning, stacklevel=2)
+        return edited
+
+    def undo(self) -> Self:
+        """Return the update before the last edit, as it was."""
+        check_is_fitted(self)
+        if self._earlier_update is None:
+            raise InputError("undo has nothing to undo: this update was not edited.")
+        return self._earlier_update
+
+    # -- fitting -----------------------------------------------------------------------------------
+
+    def _record_params(self) -> None:
+        """Keep the present parameters; a new fit begins a new history."""
+        for name in ("edits_", "_earlier_update", "_terms_by_hand"):
+            self.__dict__.pop(name, None)
+        super()._record_params()
 
     def _prepare(
         self,
@@ -529,6 +712,21 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         model = clone(self).set_params(confidence=None)
         problem = model._prepare(*rows, None)
         return Sweep(candidates_of(model, problem, targets), model)
+
+    def edit_rows(
+        self,
+        X: Any,
+        y: Any = None,
+        sensitive_features: Any = None,
+        sensitive_probabilities: Any = None,
+        sample_weight: Any = None,
+    ) -> EditRows:
+        """Return rows that were read once, for several edits of this update."""
+        reader = type(self)(**self.fitted_params())
+        groups = given_groups(reader, X, sensitive_features, sensitive_probabilities)
+        encoding = self.scorecard_.encoding
+        problem = reader._prepare(X, y, groups, sample_weight, encoding)
+        return EditRows(reader, problem)
 
     def request(self) -> Request:
         """Return what the user asked of this update, as a record."""

@@ -24,7 +24,7 @@ from commod._reporting.audit.request import (
 )
 from commod._reporting.explain.decisions import settings_of
 from commod._reporting.explain.expected import expected_of
-from commod.updates._check import check_update
+from commod.updates.base import check_update
 
 
 def audit_frame(

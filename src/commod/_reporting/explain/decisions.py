@@ -23,8 +23,8 @@ from commod._reporting.explain.cards import CardMaker
 from commod._statistics.score_map import map_scores
 from commod._text import shorten
 from commod.exceptions import InputError
-from commod.updates._check import check_update
 from commod.updates._interface import ReadRows, RowEvaluation
+from commod.updates.base import check_update
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

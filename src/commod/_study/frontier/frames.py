@@ -14,7 +14,7 @@ from commod._study.frontier.curve import Frontier, Point
 from commod._study.frontier.fitting import frontier
 from commod.exceptions import InputError
 from commod.updates import ControlledDebiaser
-from commod.updates._stated import set_moving
+from commod.updates._interface import set_moving
 
 NOTES = (
     "All figures were counted on all rows, and points come from those with the smallest hash. "

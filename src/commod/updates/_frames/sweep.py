@@ -23,8 +23,7 @@ from commod.updates._frames.columns import NamedColumns
 from commod.updates._frames.cut import CountsOfFrame
 from commod.updates._frames.fit import open_table, read_parts, whole_table
 from commod.updates._frames.pulled import WholeTable
-from commod.updates._interface import read_numbers
-from commod.updates._stated import set_target
+from commod.updates._interface import read_numbers, set_target
 
 Counts = NDArray[np.int64]
 
