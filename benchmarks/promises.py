@@ -31,11 +31,11 @@ from scipy.stats import multivariate_normal, norm
 from sklearn.linear_model import LogisticRegression
 
 from commod import ControlledDebiaser
-from commod._statistics.conservative import exact_share_interval
+from commod._statistics.intervals import exact_share_interval
 from commod.datasets import make_biased
 from commod.exceptions import TargetWarning
+from commod.metrics._cells import fairness_of
 from commod.metrics._constraint import get_constraint
-from commod.metrics._fairness import fairness_of
 from commod.updates._found_update import is_degenerate
 from commod.updates._promise import Choice, choose_update
 

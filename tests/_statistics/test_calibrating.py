@@ -14,8 +14,7 @@ from commod._statistics.calibrating import (
     learn_score_map,
     too_few_text,
 )
-from commod._statistics.reliability import brier_score, reliability_error
-from commod._statistics.score_map import map_scores
+from commod._statistics.score_map import brier_score, map_scores, reliability_error
 
 THRESHOLDS = [0.5, 0.3, 0.97, 1e-5, 1e-14, 1 - 1e-9, 1 - 2e-15]
 

@@ -27,7 +27,6 @@ from commod._record.edits import AnyEdit, edit_words
 from commod._reporting.explain.expected import expected_of
 from commod.edit import EditedPoints, apply_edits, find_terms, read_edits
 from commod.scorecard import EvidenceRule
-from commod.updates._compared import all_kept
 from commod.updates._edit import (
     EditedCard,
     EditPlan,
@@ -42,7 +41,7 @@ from commod.updates._edit import (
     set_by_hand,
 )
 from commod.updates._found_update import Expectation, is_degenerate, rule_of
-from commod.updates._problem import FitProblem, evidence_task
+from commod.updates._problem import FitProblem, all_kept, evidence_task
 
 __all__ = [
     "AnyEdit",

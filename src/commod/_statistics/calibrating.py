@@ -26,8 +26,7 @@ from scipy.optimize import nnls
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._record.score_map import ScoreKnot, ScoreMap
-from commod._statistics.reliability import brier_score, reliability_error
-from commod._statistics.score_map import ramp_ends
+from commod._statistics.score_map import brier_score, ramp_ends, reliability_error
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]

@@ -1,6 +1,15 @@
 """Write numbers, names from outside, plurals and targets: one way for each in the library."""
 
-from commod._text.names import json_text, plain, shorten, visible
+from commod._text.names import (
+    MAX_LISTED_GROUPS,
+    did_you_mean,
+    json_text,
+    list_names,
+    plain,
+    shorten,
+    shown,
+    visible,
+)
 from commod._text.numbers import (
     NOT_KNOWN,
     count,
@@ -12,7 +21,6 @@ from commod._text.numbers import (
     points,
     signed_number,
 )
-from commod._text.outscoring import has_interval, outscoring_text, true_shares_text
 from commod._text.phrases import (
     EVIDENCE,
     MAX_CHANGED,
@@ -22,15 +30,17 @@ from commod._text.phrases import (
     codes_text,
     distinct,
     distinct_pair,
+    has_interval,
     label_text,
     most_change_text,
     n_of,
+    outscoring_text,
     plural,
     small_group_text,
+    true_shares_text,
     verb,
 )
 from commod._text.snippet import Table, first_rows, snippet
-from commod._text.suggestions import MAX_LISTED_GROUPS, did_you_mean, list_names, shown
 
 __all__ = [
     "EVIDENCE",

@@ -18,7 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from commod.bounds._counts import CountProblem, read_target, solve_fewest_changes
+from commod.bounds._counts import (
+    CountProblem,
+    read_target,
+    simple_requirement,
+    solve_fewest_changes,
+)
 from commod.bounds._levels import (
     MARGIN,
     CountInterval,
@@ -28,7 +33,6 @@ from commod.bounds._levels import (
     best_interval,
 )
 from commod.bounds._program import solve_most_accurate
-from commod.bounds._requirement import simple_requirement
 from commod.bounds._tables import CountTable, check_budget, read_problem
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike

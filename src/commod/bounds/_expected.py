@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod.bounds._counts import read_target
+from commod.bounds._counts import read_target, simple_requirement
 from commod.bounds._levels import FloatArray, IntArray
-from commod.bounds._requirement import simple_requirement
 from commod.bounds._tables import CountTable, read_problem
 from commod.exceptions import InputError
 from commod.metrics._constraint import ConstraintLike

@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from commod._data.labels import check_length, one_dimensional
+from commod._data.labels import check_costs, check_length, one_dimensional
 from commod._data.tables import check_same_rows
-from commod._data.weights import check_costs
 from commod.bounds._cheapest import BoolArray, PricedChanges
-from commod.bounds._counts import read_target
-from commod.bounds._requirement import simple_requirement
+from commod.bounds._counts import read_target, simple_requirement
 from commod.bounds._tables import Flips, check_budget, count_problem, read_table
 from commod.exceptions import InputError
 from commod.metrics._constraint import ConstraintLike, missing_labels

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from commod.bounds._counts import CountProblem, read_counts, read_target
+from commod.bounds._counts import CountProblem, read_counts, read_target, simple_constraint
 from commod.bounds._levels import RateRowCounts, relaxed_gap_costs
-from commod.bounds._requirement import simple_constraint
 from commod.metrics._constraint import ConstraintLike
 
 

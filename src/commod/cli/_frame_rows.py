@@ -200,7 +200,7 @@ def _with_group_names(frame: Any, sensitive: Sequence[str], names: NameOptions) 
     """Return the frame with the groups under the names that the user gives them."""
     if not names.group_names:
         return frame
-    from commod._data.group_names import check_group_names
+    from commod._data.groups import check_group_names
 
     known = {name: sorted(_values(frame, name), key=str) for name in sensitive}
     given: Any = names.groups(known)

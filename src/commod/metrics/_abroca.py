@@ -12,10 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from commod._data.groups import Groups, read_groups
-from commod._data.labels import binary_outcome, check_length, read_labels, read_ranking_scores
+from commod._data.labels import (
+    binary_outcome,
+    check_length,
+    check_weights,
+    read_labels,
+    read_ranking_scores,
+)
 from commod._data.parameters import check_number_parameter, check_seed
 from commod._data.tables import check_same_rows
-from commod._data.weights import check_weights
 from commod._text import list_names
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._outscoring import PairShare, as_pair_share

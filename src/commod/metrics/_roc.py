@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._record import Estimate
-from commod.metrics._pairs import UNDEFINED, pair_share_interval
+from commod.metrics._outscoring import UNDEFINED, pair_share_interval
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]

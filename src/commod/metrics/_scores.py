@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.labels import check_length, read_scores
+from commod._data.labels import check_length, check_weights, read_scores
 from commod._data.tables import check_same_rows
-from commod._data.weights import check_weights
 
 FloatArray = NDArray[np.float64]
 

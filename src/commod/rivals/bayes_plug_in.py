@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._solvers.cells import Cells
+from commod.metrics._cells import Cells
 from commod.rivals._plug_in import PlugInRival
 from commod.rivals._rows import RivalFitRows
 from commod.rivals._solvers.plug_in import (

@@ -31,9 +31,8 @@ from commod._text import (
     visible,
 )
 from commod.exceptions import BaseModelWarning, DataWarning, InputError
-from commod.metrics._cells import CellTable, Strata, strata_of
+from commod.metrics._cells import CellTable, Strata, fairness_of, strata_of
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
-from commod.metrics._fairness import fairness_of
 from commod.metrics._outscoring import Sides
 from commod.updates._interface import Decisions
 

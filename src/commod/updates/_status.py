@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from commod._data.disclosure import FEWEST_DESCRIBED, MIN_CATEGORY_SIZE
 from commod._evidence.task import Caps
 from commod._record import EditRecord, LeftOutGroup
-from commod._solvers.cells import Cells
 from commod._statistics.unknown_groups import (
     UNDEFINED,
     UnknownInterval,
@@ -39,15 +38,13 @@ from commod._text import (
     small_group_text,
     verb,
 )
+from commod.metrics._cells import Cells, fairness_of, group_shares
 from commod.metrics._constraint import Constraint
-from commod.metrics._fairness import fairness_of, group_shares
-from commod.metrics._outscoring import Change, PairShare
-from commod.metrics._pairs import change_shares
-from commod.updates._compared import Standing, all_kept
+from commod.metrics._outscoring import Change, PairShare, change_shares
 from commod.updates._fit_rows import FitRows
 from commod.updates._found_update import LEVEL, MAX_ALIKE, Expectation, FittedUpdate
 from commod.updates._interface import Decisions
-from commod.updates._problem import FitProblem, is_exact_limit, proven_limit
+from commod.updates._problem import FitProblem, Standing, all_kept, is_exact_limit, proven_limit
 from commod.updates._promise import PromiseTest
 
 DIRECTIONS: tuple[Change, ...] = ("gain", "loss")

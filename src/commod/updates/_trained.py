@@ -15,8 +15,8 @@ from scipy.special import logit
 from sklearn.utils import check_random_state
 
 from commod._data.encoding import Encoding, TermTable, learn_encoding
+from commod._data.labels import check_weights
 from commod._data.tables import check_same_rows
-from commod._data.weights import check_weights
 from commod._io.optional import require_jax
 from commod._solvers.concepts import Concepts, by_column, tidy_concepts
 from commod._solvers.problem import (

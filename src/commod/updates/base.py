@@ -29,19 +29,16 @@ from commod._data.base_model import (
 )
 from commod._data.codes import plain
 from commod._data.columns import Column, may_hold_codes, read_columns
-from commod._data.group_names import group_names_of
-from commod._data.groups import read_groups, sensitive_names
-from commod._data.labels import check_length, read_labels
+from commod._data.groups import group_names_of, read_groups, sensitive_names
+from commod._data.labels import check_length, check_weights, read_labels
 from commod._data.parameters import check_flag, check_names, check_number_parameter, check_seed
 from commod._data.tables import check_same_rows
-from commod._data.weights import check_weights
 from commod._record import LeftOutGroup, Request
 from commod._text import codes_text, did_you_mean, list_names, most_change_text, n_of, shown
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 from commod.metrics._requirements import Requirements, read_constraints
 from commod.patch.fingerprint import scores_digest
-from commod.updates._compared import Standing, standing_constraints
 from commod.updates._fit_rows import (
     ComparedText,
     FitRows,
@@ -69,6 +66,7 @@ from commod.updates._notebook import (
     figures_of,
     notebook_html,
 )
+from commod.updates._problem import Standing, standing_constraints
 from commod.updates._status import (
     GroupText,
     count_groups,

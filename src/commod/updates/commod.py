@@ -27,7 +27,6 @@ from commod.exceptions import InputError
 from commod.metrics._requirements import Requirements
 from commod.patch import Patch
 from commod.scorecard import new_decisions
-from commod.updates._compared import Standing
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import (
     FittedCandidate,
@@ -38,6 +37,7 @@ from commod.updates._interface import (
     check_no_bounds,
 )
 from commod.updates._network import Network, raw_network
+from commod.updates._problem import Standing
 from commod.updates._status import few_people_sentences, other_texts
 from commod.updates._trained import (
     Moments,

@@ -20,7 +20,6 @@ from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import DISTANCE_COLUMN, new_decisions
 from commod.updates import _status as status
 from commod.updates._candidates import candidates_of
-from commod.updates._compared import all_kept
 from commod.updates._controlled_parameters import (
     check_controlled_parameters,
     check_labels_given,
@@ -54,6 +53,7 @@ from commod.updates._interface import (
 )
 from commod.updates._problem import (
     FitProblem,
+    all_kept,
     fit_problem,
     metric_interval,
     point_problem,

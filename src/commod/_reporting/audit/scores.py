@@ -13,7 +13,7 @@ from commod._reporting.audit.areas import RankedScores, area_loss
 from commod._reporting.audit.counts import DecisionCounts, finite_or_none
 from commod._reporting.audit.people import AuditedPeople
 from commod._statistics.intervals import share_estimate
-from commod._statistics.reliability import brier_score, score_bins
+from commod._statistics.score_map import brier_score, score_bins
 from commod.metrics import score_agreement
 
 BoolArray = NDArray[np.bool_]

@@ -12,7 +12,7 @@ from commod._data.disclosure import FEWEST_DESCRIBED
 from commod._record import Estimate, Request
 from commod._reporting.audit.condition_counts import ConditionCounts
 from commod._reporting.audit.counts import UNDEFINED, finite_or_none
-from commod._statistics.new_samples import sampled_interval
+from commod._statistics.promises import sampled_interval
 from commod.bounds._general import GeneralLimit, fewest_changes_of
 from commod.exceptions import InputError
 from commod.metrics._cells import CellTable, Strata, strata_of

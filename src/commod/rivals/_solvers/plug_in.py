@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from commod._solvers.cells import Cells
 from commod.exceptions import CommodError
+from commod.metrics._cells import Cells
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

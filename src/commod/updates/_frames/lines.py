@@ -20,8 +20,7 @@ from commod._data.base_model import BaseScores, base_classes
 from commod._data.codes import code_array
 from commod._data.encoding import Encoding
 from commod._data.frames import GroupTable, fetch, numbers, objects
-from commod._data.group_names import group_names_of
-from commod._data.groups import read_groups
+from commod._data.groups import group_names_of, read_groups
 from commod._data.labels import read_labels
 from commod._data.spark_lookup import SparkLookup, can_be_looked_up, is_spark, with_looked_up
 from commod.exceptions import InputError
