@@ -28,7 +28,6 @@ from commod.updates._found_update import (
     AllPeople,
     Expectation,
     FittedUpdate,
-    PeopleInMemory,
     expectation_of,
     fit_direction,
     has_enough_people,
@@ -123,7 +122,7 @@ def candidates_of(
     Afterwards, the model reads new rows for them.
     """
     part = point_problem(problem)
-    people = None if part is problem else PeopleInMemory(problem)
+    people = None if part is problem else AllPeople(problem)
     cards: dict[int, Scorecard] = {}
     return [
         CountedCandidate(
@@ -191,8 +190,7 @@ def _swept(
         anchor = first._replace(task=task, found=find_update(task, settings))
         if people is not None:
             counted = people.count(anchor.problem, task, anchor.found, is_swept=True)
-            recount = recount_on(counted, task, anchor.found, settings)
-            anchor = anchor._replace(task=recount.task, found=recount.found, counted=counted)
+            anchor = recount_on(counted, anchor, settings)
         cost = costs_at(anchor.task, anchor.found.nearness, anchor.found.mean_distance)
         score = evidence(anchor.task, anchor.found.card.counted(anchor.task), cost)
         anchors.append((targets[i], anchor, path_of(anchor.task, score)))

@@ -31,9 +31,9 @@ from commod.scorecard import Scorecard
 from commod.updates._found_update import (
     Expectation,
     FittedUpdate,
-    GivenPoints,
     concept_of_terms,
     expectation_of,
+    favorable_points,
     has_enough_people,
     rule_of,
     settings_of,
@@ -119,7 +119,7 @@ def edited_update(update: Any, rows: EditRows, plan: EditPlan) -> Any:
     names = zip(card.encoding.term_names, is_pinned if plan.refit else is_edited, strict=True)
     edited._terms_by_hand = tuple(name for name, is_kept in names if is_kept)
     edited.promised_, edited.direction_ = None, problem.direction
-    points = given_points(fitted)
+    points = favorable_points(problem, fitted.found.points)
     rule = rule_of(edited, problem, fitted.found)
     store_given(edited, problem, points, rule, concept_of_terms(card)[kept])
     edited._describe_update(problem)
@@ -281,13 +281,6 @@ def fit_edit(
         return fitted
     unknown = Expectation.unknown(len(task.constraints))
     return fitted._replace(expectation=expectation_of(fitted) if is_new else unknown)
-
-
-def given_points(fitted: FittedUpdate) -> GivenPoints:
-    """Return the points of an edited update for the favourable decision, whoever changes."""
-    sign = 1.0 if fitted.problem.raising_is_a_gain else -1.0
-    points = fitted.found.points
-    return GivenPoints(sign * points.values + 0.0, sign * points.intercept + 0.0)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from commod._data.base_model import ModelScores, ScoreColumn, training_signs
 from commod._data.encoding import Encoding
 from commod._evidence.cut import Stop
-from commod._evidence.points import significant
+from commod._evidence.points import Points, significant
 from commod._evidence.search import (
     INNER_DIGITS,
     EvidenceCard,
@@ -133,18 +133,11 @@ def fit_update(update: Any, problem: FitProblem, people: AllPeople | None = None
         fitted = fit_direction(update, problem, is_new=is_new)
         optimism = optimism_text(update, problem.rows, fitted.task) if is_new else ""
         if people is not None:
-            fitted = counted_update(update, fitted, people)
+            fitted = counted_update(fitted, people, settings_of(update))
         expectation = expectation_of(fitted) if is_new else None
         if is_on_new_rows and not is_new:
             expectation = Expectation.unknown(len(fitted.task.constraints))
     return fitted._replace(expectation=expectation, optimism=optimism)
-
-
-def counted_update(update: Any, fitted: FittedUpdate, people: AllPeople) -> FittedUpdate:
-    """Return an update that was found on some rows with the cut that all people give."""
-    found_on = fitted.problem, fitted.task, fitted.found
-    task, found, counted = count_everybody(people, *found_on, settings_of(update))
-    return fitted._replace(task=task, found=found, counted=counted)
 
 
 def fit_direction(update: Any, problem: FitProblem, *, is_new: bool) -> FittedUpdate:
@@ -227,13 +220,6 @@ def is_degenerate(
 # All people, where points come from some of them
 
 
-class Measured(NamedTuple):
-    """The problem of all people, and the new decisions on its rows, (n,)."""
-
-    problem: FitProblem
-    decisions: Mask
-
-
 @dataclass(frozen=True)
 class CountedPeople:
     """All people as rows of a problem, those that points come from first.
@@ -246,16 +232,19 @@ class CountedPeople:
     v: Floats
     distance: Floats
 
-    def measured(self, changed: Mask) -> Measured:
-        """Return what figures are measured on; `changed` (n,) are the rows that change."""
-        return Measured(self.problem, self.problem.rows.base.decisions ^ changed)
+    def measured(self, changed: Mask) -> tuple[FitProblem, Mask]:
+        """Return the problem that figures are measured on, and the new decisions on its rows.
+
+        `changed` (n,) are the rows that change.
+        """
+        return self.problem, self.problem.rows.base.decisions ^ changed
 
 
-class AllPeople(Protocol):
-    """All people of a fit, in memory or in an engine; `problem` is theirs."""
+@dataclass(frozen=True)
+class AllPeople:
+    """All people of a fit in memory, in the order of their hashes; `problem` is theirs."""
 
-    @property
-    def problem(self) -> FitProblem: ...
+    problem: FitProblem
 
     def count(
         self, part: FitProblem, task: EvidenceTask, found: FoundUpdate, *, is_swept: bool = False
@@ -264,23 +253,6 @@ class AllPeople(Protocol):
 
         If `is_swept`, cuts of many targets will be counted.
         """
-        ...
-
-    def refined(self, counted: CountedPeople, cut: float) -> CountedPeople | None:
-        """Return the people one by one where a cut lies; None if they are known one by one."""
-        ...
-
-
-@dataclass(frozen=True)
-class PeopleInMemory:
-    """All people of a fit in memory, in the order of their hashes."""
-
-    problem: FitProblem
-
-    def count(
-        self, part: FitProblem, task: EvidenceTask, found: FoundUpdate, *, is_swept: bool = False
-    ) -> CountedPeople:
-        """Return all people, each of them as a row."""
         base, n_point_rows = self.problem.rows.base, len(part.rows)
         others = np.arange(n_point_rows, len(self.problem.rows))
         return CountedPeople(
@@ -289,41 +261,27 @@ class PeopleInMemory:
             distances(base.scores[n_point_rows:], base.threshold),
         )
 
-    def refined(self, counted: CountedPeople, cut: float) -> None:
-        """Return None: each person is a row."""
+    def refined(self, counted: CountedPeople, cut: float) -> CountedPeople | None:
+        """Return the people one by one where a cut lies; None: they are known one by one."""
+        return None
 
 
-class Recount(NamedTuple):
-    """An update whose cut was counted on all people, and the question that they answered."""
-
-    task: EvidenceTask
-    found: FoundUpdate
-    counted: CountedPeople
-
-
-def count_everybody(
-    people: AllPeople,
-    part: FitProblem,
-    task: EvidenceTask,
-    found: FoundUpdate,
-    settings: Settings,
-) -> Recount:
+def counted_update(fitted: FittedUpdate, people: AllPeople, settings: Settings) -> FittedUpdate:
     """Return an update that was found on some rows with the cut that all people give."""
-    recount = recount_on(people.count(part, task, found), task, found, settings)
+    counted = people.count(fitted.problem, fitted.task, fitted.found)
+    result = recount_on(counted, fitted, settings)
     for _ in range(MAX_REFINEMENTS):
-        finer = people.refined(recount.counted, recount.found.cut)
+        finer = people.refined(counted, result.found.cut)
         if finer is None:
             break
-        recount = recount_on(finer, task, found, settings)
-    return recount
+        counted, result = finer, recount_on(finer, fitted, settings)
+    return result
 
 
-def recount_on(
-    counted: CountedPeople, task: EvidenceTask, found: FoundUpdate, settings: Settings
-) -> Recount:
-    """Return an update with the cut that counted people give; `task` is that of its own rows."""
-    target = float(task.bounds[0])
-    whole = evidence_task(counted.problem, target, is_new=task.is_new)
+def recount_on(counted: CountedPeople, fitted: FittedUpdate, settings: Settings) -> FittedUpdate:
+    """Return an update with the cut that counted people give; it was found on some of them."""
+    task, found = fitted.task, fitted.found
+    whole = evidence_task(counted.problem, float(task.bounds[0]), is_new=task.is_new)
     whole = replace(whole, distance=np.concatenate([task.distance, counted.distance]))
     card = EvidenceCard(
         found.points,
@@ -331,36 +289,29 @@ def recount_on(
         np.concatenate([found.card.out_of_fold, counted.v]),
     )
     fewest = found.fewest * float(whole.people.sum() / task.people.sum())
-    return Recount(whole, recounted(whole, card, replace(found, fewest=fewest), settings), counted)
+    found = recounted(whole, card, replace(found, fewest=fewest), settings)
+    return fitted._replace(task=whole, found=found, counted=counted)
 
 
 # ---------------------------------------------------------------------------------------------
 # The scorecard
 
 
-class GivenPoints(NamedTuple):
-    """Points (d,) and intercept of the evidence, in raw units, for the favourable decision."""
-
-    points: Floats
-    intercept: float
+def favorable_points(problem: FitProblem, points: Points) -> Points:
+    """Return points for positive decisions as points for the favourable one, or the reverse."""
+    sign = 1.0 if problem.raising_is_a_gain else -1.0
+    return Points(sign * points.values + 0.0, sign * points.intercept + 0.0)
 
 
 def store_found(update: Any, problem: FitProblem, found: FoundUpdate) -> None:
     """Store an update that was found; r = 1 where nobody changes."""
-    if not np.isfinite(found.cut):
-        store_no_change(update, problem)
+    if np.isfinite(found.cut):
+        given, rule = favorable_points(problem, found.points), rule_of(update, problem, found)
+        store_given(update, problem, given, rule, concepts_by_column(problem, given))
         return
-    sign = 1.0 if problem.raising_is_a_gain else -1.0
-    given = GivenPoints(sign * found.points.values + 0.0, sign * found.points.intercept + 0.0)
-    rule = rule_of(update, problem, found)
-    store_given(update, problem, given, rule, concepts_by_column(problem, given))
-
-
-def store_no_change(update: Any, problem: FitProblem) -> None:
-    """Store r = 1, so that no decision changes."""
     n_terms = problem.terms.n_terms
     rule = EvidenceRule(1.0, favorable_above=is_favorable_above(update))
-    store_given(update, problem, GivenPoints(np.zeros(n_terms), 0.0), rule, np.zeros(n_terms, int))
+    store_given(update, problem, Points(np.zeros(n_terms), 0.0), rule, np.zeros(n_terms, int))
 
 
 def rule_of(update: Any, problem: FitProblem, found: FoundUpdate) -> EvidenceRule:
@@ -382,10 +333,10 @@ def is_favorable_above(update: Any) -> bool:
     return bool(update._score_label() == update.favorable_label_)
 
 
-def concepts_by_column(problem: FitProblem, given: GivenPoints) -> NDArray[np.intp]:
+def concepts_by_column(problem: FitProblem, given: Points) -> NDArray[np.intp]:
     """Return the concept of each term, (d,): columns that vary together share one."""
-    weights = np.zeros((N_CONCEPTS, len(given.points)))
-    weights[0] = given.points * problem.scale
+    weights = np.zeros((N_CONCEPTS, len(given.values)))
+    weights[0] = given.values * problem.scale
     whole = Concepts(weights, np.eye(N_CONCEPTS)[0], 0.0)
     split = by_column(whole, problem.encoding, problem.terms, problem.scale, problem.rows.weight)
     return np.abs(split.weights * split.contributions[:, None]).argmax(axis=0)
@@ -404,7 +355,7 @@ def concept_of_terms(card: Scorecard) -> NDArray[np.intp]:
 def store_given(
     update: Any,
     problem: FitProblem,
-    given: GivenPoints,
+    given: Points,
     rule: EvidenceRule,
     concept: NDArray[np.intp],
 ) -> None:
@@ -418,14 +369,14 @@ def store_given(
 
 
 def scorecard_of(
-    encoding: Encoding, given: GivenPoints, concept: NDArray[np.intp], mean: Floats
+    encoding: Encoding, given: Points, concept: NDArray[np.intp], mean: Floats
 ) -> Scorecard:
     """Return given points as a scorecard with exactly these points; each concept has weight 1.
 
     Concepts are centred on `mean` (d,), that of the fit rows, up to rounding.
     """
-    points = np.zeros((N_CONCEPTS, len(given.points)))
-    points[concept, np.arange(len(concept))] = given.points
+    points = np.zeros((N_CONCEPTS, len(given.values)))
+    points[concept, np.arange(len(concept))] = given.values
     size = np.abs(points).sum(axis=1)
     if size[0] == 0 and size[1] > 0:  # the first concept is never the unused one
         points, size = points[::-1].copy(), size[::-1]

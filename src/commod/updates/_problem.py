@@ -35,6 +35,9 @@ Mask = NDArray[np.bool_]
 Counts = NDArray[np.int64]
 
 
+# The fewest changes: the number is proven to be needed and, where it is exact, enough.
+KnownLimit = tuple[int, bool]
+
 # For the exact limit of several constraints; then it is a proven bound.
 LIMIT_SECONDS, ROUGH_SECONDS = 5.0, 0.3
 
@@ -75,21 +78,15 @@ class FitProblem:
             return "any"
         return "gains_only" if self.may_raise == self.raising_is_a_gain else "losses_only"
 
-    def with_direction(self, may_raise: bool, may_lower: bool, **others: Any) -> Self:
-        """Return the problem where decisions may only change in the given directions.
+    def with_direction(self, may_raise: bool, may_lower: bool) -> Self:
+        """Return the problem where decisions may only change in the given directions."""
+        return self._with(may_raise=may_raise, may_lower=may_lower)
 
-        `others` are further fields that the search looks at, but none of the rows or the terms.
-        """
-        problem = replace(self, may_raise=may_raise, may_lower=may_lower, **others)
+    def _with(self, **fields: Any) -> Self:
+        """Return the problem with other fields, but the same rows, terms and cells."""
+        problem = replace(self, **fields)
         for name in SAME_IN_EVERY_DIRECTION:
             problem.__dict__[name] = getattr(self, name)
-        return problem
-
-    def with_standing(self, standing: tuple[Standing, ...]) -> Self:
-        """Return the problem with other bounds of the constraints that stand."""
-        problem = self.with_direction(self.may_raise, self.may_lower, standing=standing)
-        bounds = tuple(one.bound for one in standing)
-        problem.__dict__["compared"] = replace(self.compared, bounds=bounds)
         return problem
 
     def loosened(self, values: Sequence[float]) -> FitProblem:
@@ -101,7 +98,10 @@ class FitProblem:
         if all_kept(self.standing, values):
             return self
         pairs = zip(self.standing, values, strict=True)
-        return self.with_standing(tuple(one.loosened(value) for one, value in pairs))
+        problem = self._with(standing=tuple(one.loosened(value) for one, value in pairs))
+        bounds = tuple(one.bound for one in problem.standing)
+        problem.__dict__["compared"] = replace(self.compared, bounds=bounds)
+        return problem
 
     # -- counts and inequalities -------------------------------------------------------------------
 
@@ -114,12 +114,6 @@ class FitProblem:
     def is_simple(self) -> bool:
         """Return whether there is one constraint, for which exact algorithms are known."""
         return self.constraint.is_simple and not self.standing
-
-    @property
-    def needs_labels(self) -> bool:
-        """Return whether one of the constraints depends on true labels."""
-        standing = (one.constraint.needs_labels for one in self.standing)
-        return self.constraint.needs_labels or any(standing)
 
     def counts(self, decisions: Mask) -> tuple[Counts, Counts]:
         """Return sizes and positives of the cells, both of the shape of the cells."""
@@ -165,16 +159,15 @@ class FitProblem:
         value = self.rows.fairness(self.constraint, self.rows.base.decisions)
         return self.constraint.least_fair if np.isnan(value) else value
 
-    def _limit(
-        self, target: float, *, may_raise: bool, may_lower: bool, is_rough: bool = True
-    ) -> KnownLimit | None:
+    def _limit(self, target: float, moves: tuple[bool, bool], is_rough: bool) -> KnownLimit | None:
         """Return the fewest changes in some directions; None where no decisions are enough.
 
-        For several constraints, a search needs a rough answer only.
+        `moves` says whether decisions may be raised, and lowered.
         """
-        question = (target, self.compared.bounds, may_raise, may_lower, is_rough)
+        question = (target, self.compared.bounds, moves, is_rough)
         if question not in self._known_limits:
             sizes, positives = self.counts(self.rows.base.decisions)
+            may_raise, may_lower = moves
             n_raisable, n_lowerable = self._n_changeable
             changeable: dict[str, Any] = {
                 "may_raise": may_raise,
@@ -182,17 +175,20 @@ class FitProblem:
                 "n_raisable": n_raisable,
                 "n_lowerable": n_lowerable,
             }
-            self._known_limits[question] = (
-                _simple_limit(self.constraint, sizes, positives, target, changeable)
-                if self.is_simple
-                else _general_limit(
-                    self.compared.required(target, by_counts=True),
-                    sizes,
-                    positives,
-                    changeable,
-                    is_rough=is_rough,
+            limit: KnownLimit | None = None
+            if self.is_simple:
+                best = fewest_changes(self.constraint, sizes, positives, target, **changeable)
+                if best is not None:
+                    limit = int(np.abs(best - positives).sum()), True
+            else:
+                changeable["time_limit"] = ROUGH_SECONDS if is_rough else LIMIT_SECONDS
+                required = self.compared.required(target, by_counts=True)
+                found = fewest_changes_of(
+                    required, sizes, positives, **changeable, is_rough=is_rough
                 )
-            )
+                if found is not None:
+                    limit = found.lower_bound, found.is_exact
+            self._known_limits[question] = limit
         return self._known_limits[question]
 
     @cached_property
@@ -219,17 +215,16 @@ class FitProblem:
         `raise_only` restricts the direction: True to raising, False to lowering. For several
         constraints it may be a proven lower bound; a rough one is found sooner.
         """
-        may_raise, may_lower = self.may_raise, self.may_lower
-        if raise_only is not None:
-            may_raise, may_lower = raise_only, not raise_only
-        known = self._limit(target, may_raise=may_raise, may_lower=may_lower, is_rough=is_rough)
-        return float("inf") if known is None else known.n_changes / self.rows.n_people
+        moves = (self.may_raise, self.may_lower)
+        known = self._limit(
+            target, moves if raise_only is None else (raise_only, not raise_only), is_rough
+        )
+        return float("inf") if known is None else known[0] / self.rows.n_people
 
     def is_exact_limit(self, target: float) -> bool:
         """Return whether `limit` is the smallest share; otherwise it is a proven lower bound."""
-        moves = {"may_raise": self.may_raise, "may_lower": self.may_lower}
-        known = self._limit(target, **moves, is_rough=False)
-        return known is None or known.is_exact
+        known = self._limit(target, (self.may_raise, self.may_lower), is_rough=False)
+        return known is None or known[1]
 
     # -- what changes do -----------------------------------------------------------------------
 
@@ -254,39 +249,6 @@ class FitProblem:
         """Return the standard deviation of the terms, 1 where a term has no spread."""
         _, scale = self.moments
         return np.where(scale > 0, scale, 1.0)
-
-
-class KnownLimit(NamedTuple):
-    """The fewest changes: `n_changes` is proven to be needed, and enough where it `is_exact`."""
-
-    n_changes: int
-    is_exact: bool
-
-
-def _simple_limit(
-    constraint: Constraint, sizes: Counts, positives: Counts, target: float, changeable: Any
-) -> KnownLimit | None:
-    best = fewest_changes(constraint, sizes, positives, target, **changeable)
-    if best is None:
-        return None
-    return KnownLimit(int(np.abs(best - positives).sum()), is_exact=True)
-
-
-def _general_limit(
-    required: Sequence[tuple[GroupComparison, float]],
-    sizes: Counts,
-    positives: Counts,
-    changeable: Any,
-    *,
-    is_rough: bool,
-) -> KnownLimit | None:
-    seconds = ROUGH_SECONDS if is_rough else LIMIT_SECONDS
-    best = fewest_changes_of(
-        required, sizes, positives, **changeable, time_limit=seconds, is_rough=is_rough
-    )
-    if best is None:
-        return None
-    return KnownLimit(best.lower_bound, best.is_exact)
 
 
 def check_monotone(monotone: Mapping[str, int], names: Sequence[str]) -> None:
@@ -315,7 +277,7 @@ def evidence_task(problem: FitProblem, target: float, *, is_new: bool = True) ->
     rows, compared = problem.rows, problem.compared
     table = compared.table
     cell, share = _members(problem)
-    column, is_level, is_bin, sign, is_ordered = _term_kinds(problem)
+    column, is_level, is_bin, sign = _term_kinds(problem)
     bounds = (target, *(one.bound for one in problem.standing))
     required = tuple(
         Required.of(i, comparison, bound)
@@ -328,7 +290,7 @@ def evidence_task(problem: FitProblem, target: float, *, is_new: bool = True) ->
         is_level=is_level,
         is_bin=is_bin,
         sign=sign,
-        is_ordered=is_ordered,
+        is_ordered=is_bin,
         pinned=np.full(problem.terms.n_terms, np.nan),
         fold=problem.fold,
         positive=rows.base.decisions,
@@ -338,7 +300,7 @@ def evidence_task(problem: FitProblem, target: float, *, is_new: bool = True) ->
         share=share,
         totals=compared.weights.ravel(),
         sizes=_effective_sizes(problem),
-        is_known=_is_known(problem),
+        is_known=rows.groups.is_known if rows.probabilities is None else np.ones(len(rows), bool),
         weight=rows.weight,
         people=rows.each,
         label=rows.label,
@@ -361,13 +323,6 @@ def _members(problem: FitProblem) -> tuple[NDArray[np.intp], Floats]:
     return cell, table.probabilities
 
 
-def _is_known(problem: FitProblem) -> NDArray[np.bool_]:
-    """Return of whom the group is known, or at least its probabilities, (n,)."""
-    if problem.rows.probabilities is None:
-        return problem.rows.groups.is_known
-    return np.ones(len(problem.rows), dtype=bool)
-
-
 def _effective_sizes(problem: FitProblem) -> Floats:
     """Return how many people of equal weight have the chance of each cell, (C,)."""
     compared, rows = problem.compared, problem.rows
@@ -377,32 +332,18 @@ def _effective_sizes(problem: FitProblem) -> Floats:
     return compared.weights.ravel() ** 2 / np.where(squares > 0, squares, 1.0)
 
 
-def _term_kinds(
-    problem: FitProblem,
-) -> tuple[NDArray[np.intp], NDArray[np.bool_], NDArray[np.bool_], Floats, NDArray[np.bool_]]:
-    """Return column, level, bin, sign and order of each term, (d,) each."""
-    column, level, bins, sign, ordered = [], [], [], [], []
+def _term_kinds(problem: FitProblem) -> tuple[NDArray[np.intp], Mask, Mask, Floats]:
+    """Return the column of each term, whether it is a level or a bin, and its sign, (d,) each."""
+    kinds = []
     # A column that must not help has no positive points. Counted decisions may be losses.
     gain = 1.0 if problem.raising_is_a_gain else -1.0
     for number, spec in enumerate(problem.encoding.columns):
-        wanted = gain * problem.monotone.get(spec.name, 0)
-        for place in range(spec.n_terms):
-            is_missing = not isinstance(spec, CategoryTerms) and (
-                place == spec.n_terms - 1 and spec.has_missing_term
-            )
-            is_bin = isinstance(spec, BinTerms) and not is_missing
-            column.append(number)
-            level.append(isinstance(spec, CategoryTerms))
-            bins.append(is_bin)
-            sign.append(0.0 if is_missing else wanted)
-            ordered.append(is_bin)
-    return (
-        np.array(column, dtype=np.intp),
-        np.array(level, dtype=bool),
-        np.array(bins, dtype=bool),
-        np.array(sign, dtype=np.float64),
-        np.array(ordered, dtype=bool),
-    )
+        sign, is_level = gain * problem.monotone.get(spec.name, 0), isinstance(spec, CategoryTerms)
+        n_values = spec.n_terms - (not isinstance(spec, CategoryTerms) and spec.has_missing_term)
+        kinds += [(number, is_level, isinstance(spec, BinTerms), sign)] * n_values
+        kinds += [(number, is_level, False, 0.0)] * (spec.n_terms - n_values)
+    column, level, bins, signs = np.array(kinds, dtype=np.float64).reshape(-1, 4).T
+    return column.astype(np.intp), level.astype(bool), bins.astype(bool), signs
 
 
 # ---------------------------------------------------------------------------------------------
@@ -619,16 +560,6 @@ class ComparedCells:
         table = CellTable.of(constraints, parts, group, n_groups, label)
         return cls(table, tuple(one.bound for one in standing), weight)
 
-    @property
-    def n_strata(self) -> int:
-        """Return the number of combinations of strata."""
-        return int(self.table.stratum.max(initial=0)) + 1
-
-    @property
-    def n_cells_of_stratum(self) -> int:
-        """Return the number of cells of each combination of strata."""
-        return int(np.prod(self.table.shape)) // self.n_strata
-
     @cached_property
     def sizes(self) -> Counts:
         """Return the number of people in each cell, (R, G)."""
@@ -683,11 +614,6 @@ class ComparedCells:
         values = self.standing_values(decisions)
         loosened = (one.loosened(value) for one, value in zip(standing, values, strict=True))
         return replace(self, bounds=tuple(one.bound for one in loosened))
-
-    @cached_property
-    def is_compared(self) -> Mask:
-        """Return the cells that a comparison depends on, (R, G)."""
-        return np.any(self.compared_by_each, axis=0)
 
     @cached_property
     def compared_by_each(self) -> list[Mask]:

@@ -34,7 +34,7 @@ from commod._data.labels import check_length, check_weights, read_labels
 from commod._data.parameters import check_flag, check_names, check_number_parameter, check_seed
 from commod._data.tables import check_same_rows
 from commod._record import LeftOutGroup, Request
-from commod._text import codes_text, did_you_mean, list_names, most_change_text, n_of, shown
+from commod._text import did_you_mean, list_names, most_change_text, n_of, shown
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 from commod.metrics._requirements import Requirements, read_constraints
@@ -60,12 +60,7 @@ from commod.updates._interface import (
     UpdateTags,
     further_constraints,
 )
-from commod.updates._notebook import (
-    ScorecardView,
-    columns_of_codes,
-    figures_of,
-    notebook_html,
-)
+from commod.updates._notebook import columns_of_codes, notebook_html
 from commod.updates._problem import Standing, standing_constraints
 from commod.updates._status import (
     GroupText,
@@ -471,11 +466,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _html_repr(self) -> str:
         """Return what `_repr_html_` shows in a notebook: scikit-learn's diagram until fitted."""
         diagram = str(super()._html_repr())
-        if not hasattr(self, "status_"):
-            return diagram
-        figures, view = figures_of(self), self._scorecard_view()
-        status = " ".join(filter(None, (self.status_, codes_text(self.possible_codes_))))
-        return notebook_html(type(self).__name__, status, figures, view, diagram)
+        return notebook_html(self, diagram) if hasattr(self, "status_") else diagram
 
     @property
     def possible_codes_(self) -> tuple[str, ...]:
@@ -484,15 +475,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         They hold 3 to 20 different whole numbers. If these are codes, make the column categorical
         before fitting: ``X[name].astype("category")`` or ``.astype(str)``.
         """
-        card = getattr(self, "scorecard_", None)
-        return columns_of_codes(card, getattr(self, "_code_columns", ())) if card else ()
-
-    def _scorecard_view(self) -> ScorecardView | None:
-        card = getattr(self, "scorecard_", None)
-        if card is None:
-            return None
-        max_margin = self.allowed_changes().max_margin
-        return ScorecardView(card, self.concept_weights_, self.concept_contributions_, max_margin)
+        return columns_of_codes(self)
 
     # -- changes --------------------------------------------------------------------------------
 

@@ -35,8 +35,8 @@ from commod.updates._fit_rows import (
     warn_about_group_columns,
 )
 from commod.updates._found_update import (
+    AllPeople,
     FittedUpdate,
-    PeopleInMemory,
     fit_update,
     is_degenerate,
     store_found,
@@ -599,9 +599,7 @@ pandas frame, or path of Parquet files
     def _fit_problem(self, problem: FitProblem) -> None:
         """Find the update of a problem, and store it with its figures."""
         part = point_problem(problem)
-        self._store_fit(
-            fit_update(self, part, None if part is problem else PeopleInMemory(problem))
-        )
+        self._store_fit(fit_update(self, part, None if part is problem else AllPeople(problem)))
 
     def _store_fit(self, fitted: FittedUpdate) -> None:
         """Store an update that makes no promise, with its figures on all people."""

@@ -23,7 +23,7 @@ from commod.exceptions import InputError
 from commod.patch import expressions as rule
 from commod.patch.content import ratio_of
 from commod.scorecard import Scorecard
-from commod.updates._found_update import CountedPeople, GivenPoints, Measured, scorecard_of
+from commod.updates._found_update import AllPeople, CountedPeople, scorecard_of
 from commod.updates._frames.lines import Lines
 from commod.updates._frames.rescans import MAX_WEIGHT_DEVIATION, check_same_people
 from commod.updates._problem import FitProblem
@@ -102,9 +102,8 @@ class EvidenceQuery:
         if table.weight is not None:
             lazy = lazy.filter(nw.col(table.weight) > 0)
         lazy = lines.with_number(lazy, number)
-        given = GivenPoints(found.points.values, found.points.intercept)
-        concept = np.zeros(len(given.points), dtype=np.intp)
-        card = scorecard_of(part.encoding, given, concept, part.moments[0])
+        concept = np.zeros(len(found.points.values), dtype=np.intp)
+        card = scorecard_of(part.encoding, found.points, concept, part.moments[0])
         lazy, total = _with_total(lazy, table.lazy.collect_schema(), card)
         above, is_open = (nw.col(table.keys[name]) for name in ("above", "open"))
         is_for_positive = part.rows.base.is_for_positive
@@ -223,7 +222,7 @@ class CountsOfFrame(CountedPeople):
     line: Codes
     everybody: FitProblem
 
-    def measured(self, changed: Mask) -> Measured:
+    def measured(self, changed: Mask) -> tuple[FitProblem, Mask]:
         """Return the lines, each in two rows: people who keep their decision, and who change."""
         rows, n_lines = self.problem.rows, len(self.everybody.rows)
         place = self.line + n_lines * changed
@@ -236,7 +235,7 @@ class CountsOfFrame(CountedPeople):
         rows = self.everybody.rows.take(kept % n_lines)
         rows = replace(rows, people=people, weight=weight, squares=squares)
         problem = replace(self.everybody, rows=rows)
-        return Measured(problem, rows.base.decisions ^ (kept >= n_lines))
+        return problem, rows.base.decisions ^ (kept >= n_lines)
 
     def changed_by_line(self, changed: Mask) -> NDArray[np.int64]:
         """Return how many people of each line change; `changed` (n,) are rows of the problem."""
@@ -245,7 +244,7 @@ class CountsOfFrame(CountedPeople):
 
 
 @dataclass(frozen=True)
-class PeopleOfFrame:
+class PeopleOfFrame(AllPeople):
     """All people of a frame; `problem` has its lines as rows.
 
     `line` and `weight` (m,) are those of the rows that points come from, whose draws are below
@@ -253,7 +252,6 @@ class PeopleOfFrame:
     """
 
     update: Any
-    problem: FitProblem
     lines: Lines
     line: Codes
     weight: Floats

@@ -90,5 +90,5 @@ def read_parts(update: Any, table: FrameTable) -> FrameParts:
     check_both_decisions(rows, update._constraint, both)
     bound = hash_bound(rows.n_people)
     read, line = read_point_rows(update, rows, pull_point_rows(lines, bound))
-    people = PeopleOfFrame(update, everybody, lines, line, read.weight, bound)
+    people = PeopleOfFrame(everybody, update, lines, line, read.weight, bound)
     return FrameParts(update._problem(read, learn_terms(update, read)), people)
