@@ -44,7 +44,7 @@ from commod.metrics._outscoring import Change, PairShare, change_shares
 from commod.updates._fit_rows import FitRows
 from commod.updates._found_update import LEVEL, MAX_ALIKE, Expectation, FittedUpdate
 from commod.updates._interface import Decisions
-from commod.updates._problem import FitProblem, Standing, all_kept, is_exact_limit, proven_limit
+from commod.updates._problem import FitProblem, all_kept, is_exact_limit, proven_limit
 from commod.updates._promise import PromiseTest
 
 DIRECTIONS: tuple[Change, ...] = ("gain", "loss")
@@ -52,7 +52,6 @@ FIGURES = ("value", "low", "high", "true_share_changed", "true_share_others")
 WholeFigures = dict[str, dict[str, float]]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-KNOWING_METHOD = "even for a method that knows the sensitive features"
 DRAWS_LEVEL = 0.95  # of the interval where probabilities are calibrated
 LONGEST_NAME = 40  # characters
 
@@ -64,13 +63,6 @@ def sentences(
 
     `problem` has the rows that were measured. `test` is None without `confidence`.
     """
-    for sentence in _sentences(update, problem, fitted, test):
-        yield capitalised(sentence)  # the name of a metric may come first
-
-
-def _sentences(
-    update: Any, problem: FitProblem, fitted: FittedUpdate, test: PromiseTest | None
-) -> Iterator[str]:
     expectation = fitted.expectation
     metric = update.compared_text().metric
     goal = f"{metric} {problem.constraint.sign} {update.target_:g}"
@@ -82,7 +74,8 @@ def _sentences(
     elif update.edits_:
         yield from edit_texts(update, goal, is_missed=is_missed, groups=covered)
     elif update._is_budget:
-        yield budget_text(metric, problem.caps, covered)
+        best = f"the best {metric} found {covered}".rstrip()
+        yield f"This is {best} with at most {problem.caps.changes:.1%} of the decisions changed."
     elif expectation is None or not expectation.is_known or (is_missed and not update.reached_):
         yield target_text(goal, not is_missed, covered, is_success=not update._is_degenerate)
     if expectation is not None:
@@ -90,9 +83,7 @@ def _sentences(
     rows_word = "fit rows" if test is None else "held-out rows"
     yield from standing_texts(update, rows_word)
     yield from strata_texts(update, problem.rows)
-    if left_out:
-        yield left_out
-    yield update._figures_text(rows_word)
+    yield from filter(None, (left_out, update._figures_text(rows_word)))
     yield from unknown_texts(update, problem)
     yield from filter(None, (fitted.optimism,))
     yield from outscoring_sentences(update.outscoring_)
@@ -119,10 +110,19 @@ def limit_texts(update: Any, problem: FitProblem, goal: str, *, is_test: bool) -
         yield "With sample weights the limit is not given, because it counts people."
         return
     same = same_fairness(update, problem)
+    is_known = problem.rows.probabilities is None
+    known = "sensitive features" if is_known else "probabilities of the groups"
+    knowing = f"even for a method that knows the {known}"
     if update.limit_ >= 0 and update.change_rate_:
-        is_exact = is_exact_limit(same, update.fairness_)
-        yield limit_text(update.limit_, is_exact=is_exact, knowing=knowing_method(problem))
-        yield from known_limit_texts(update)
+        yield f"The same fairness needs at least {update.limit_:.1%} changed, {knowing}."
+        if not is_exact_limit(same, update.fairness_):
+            yield "This is a proven lower bound: the exact number was not found in time."
+        if np.isfinite(update.known_limit_) and update.n_known_ < update.n_rows_:
+            yield (
+                "Only people of a known group have to change for that. Among them "
+                f"{update.known_change_rate_:.1%} change, and at least {update.known_limit_:.1%} "
+                "have to."
+            )
     is_missed = not problem.constraint.is_met(update.fairness_, update.target_)
     if problem.standing:
         is_missed |= not all_kept(problem.standing, _standing_values(update, problem))
@@ -131,12 +131,17 @@ def limit_texts(update: Any, problem: FitProblem, goal: str, *, is_test: bool) -
     if is_missed and not (update.reached_ or update._is_budget or is_test):
         asked = problem.with_direction(*update._moves(update.direction))
         limit = proven_limit(asked, update.target_)
-        reason = why_missed(update)
-        knowing = knowing_method(problem)
-        yield missed_text(goal, limit, update.direction, problem.caps, knowing, reason)
+        if np.isinf(limit):
+            yield f"{goal} cannot be reached with direction={update.direction!r} by any update."
+        else:
+            needs = f"{goal} needs at least {limit:.1%} of decisions changed, {knowing}"
+            unknown = f"How many changes {goal} needs is not known"
+            reason = why_missed(update, problem.caps)
+            yield f"{unknown if np.isnan(limit) else needs}; {reason}."
     if update.n_losses_ > update.n_gains_ and update.direction == "any":
-        raise_only = update._raising_is_a_gain()
-        yield gains_text(proven_limit(same, update.fairness_, raise_only=raise_only))
+        limit = proven_limit(same, update.fairness_, raise_only=update._raising_is_a_gain())
+        needs = f"With gains only the same fairness needs at least {limit:.1%} changed."
+        yield "Gains alone cannot reach the same fairness." if np.isinf(limit) else needs
 
 
 def same_fairness(update: Any, problem: FitProblem) -> FitProblem:
@@ -164,12 +169,6 @@ def target_text(goal: str, reached: bool, groups: str = "", *, is_success: bool 
     if reached:
         return f"{goal} is reached {rows}."
     return f"{goal} was not reached {rows}; the update that comes closest was kept."
-
-
-def budget_text(metric: str, caps: Caps, groups: str) -> str:
-    """Return what was sought within a budget of changes."""
-    best = f"the best {metric} found {groups}".rstrip()
-    return f"This is {best} with at most {caps.changes:.1%} of the decisions changed."
 
 
 def promise_text(goal: str, confidence: float, test: PromiseTest, groups: str) -> str:
@@ -203,13 +202,15 @@ def _failure_text(test: PromiseTest) -> str:
         )
     if not np.isfinite(test.observed):
         return f"on the held-out rows, {tested} has no positive decisions to compare"
-    bound = (
-        f"{tested} has {test.observed:.3f} on the held-out rows, and {test.promised:.3f} is what "
-        "these rows can promise"
-    )
     if test.choice.failure == "unfair" or not np.isfinite(test.n_rows_needed):
         return f"{tested} is not fairer than the target on the held-out rows ({test.observed:.3f})"
-    return f"{bound}; about {round_up(test.n_rows_needed):,} rows would be needed"
+    # rounded up to two significant digits
+    step = 10 ** max(0, int(np.floor(np.log10(max(test.n_rows_needed, 1)))) - 1)
+    return (
+        f"{tested} has {test.observed:.3f} on the held-out rows, and {test.promised:.3f} is what "
+        f"these rows can promise; about {int(np.ceil(test.n_rows_needed / step) * step):,} rows "
+        "would be needed"
+    )
 
 
 def whom_texts(update: Any) -> Iterator[str]:
@@ -219,37 +220,6 @@ def whom_texts(update: Any) -> Iterator[str]:
         yield f"Of the directions that were counted, {kept} only was kept."
     if update.nearness_ > 0.05:
         yield "Of two people with the same points, the one nearer to the threshold changes first."
-
-
-def limit_text(limit: float, *, is_exact: bool = True, knowing: str = KNOWING_METHOD) -> str:
-    """Return the smallest share of changes for the same fairness.
-
-    A limit that is not exact is a proven lower bound. `knowing` says for whom it holds.
-    """
-    text = f"The same fairness needs at least {limit:.1%} changed, {knowing}."
-    if not is_exact:
-        text += " This is a proven lower bound: the exact number was not found in time."
-    return text
-
-
-def missed_text(
-    goal: str,
-    limit: float,
-    direction: str,
-    caps: Caps,
-    knowing: str = KNOWING_METHOD,
-    reason: str = "",
-) -> str:
-    """Return the smallest share of changes for a goal that was not reached, and the reason.
-
-    `limit` is infinite where no decisions reach the goal. `reason` goes before that of the caps.
-    """
-    if np.isinf(limit):
-        return f"{goal} cannot be reached with direction={direction!r} by any update."
-    reason = reason or _set_caps(caps) or "no update of these columns was found that reaches it"
-    if np.isnan(limit):
-        return f"How many changes {goal} needs is not known; {reason}."
-    return f"{goal} needs at least {limit:.1%} of decisions changed, {knowing}; {reason}."
 
 
 def few_people_sentences(
@@ -268,19 +238,6 @@ def few_people_sentences(
         "Such a term may tell about single people."
     )
     return (sentence,)
-
-
-def _set_caps(caps: Caps) -> str:
-    """Return the caps that the user set; empty without any."""
-    named = asdict(caps).items()
-    return ", ".join(f"max_{name} is {cap:.1%}" for name, cap in named if cap is not None)
-
-
-def gains_text(limit: float) -> str:
-    """Return the smallest share of changes for the same fairness with gains only."""
-    if np.isinf(limit):
-        return "Gains alone cannot reach the same fairness."
-    return f"With gains only the same fairness needs at least {limit:.1%} changed."
 
 
 def store_expectation(update: Any, expectation: Expectation | None) -> None:
@@ -303,8 +260,9 @@ def expectation_texts(
     others are left out.
     """
     people = f"on as many new people {groups}".rstrip()
+    smallest = smallest_cell_text(problem).named
     if not expectation.is_known:
-        yield f"Nothing can be expected {people}: {_smallest_cell(problem)}, which is too few."
+        yield f"Nothing can be expected {people}: {smallest}, which is too few."
         return
     value, (low, high) = expectation.values[0], expectation.interval
     interval = f"{LEVEL:.0%} interval for a sample: {low:.3f} to {high:.3f}"
@@ -318,22 +276,12 @@ def expectation_texts(
         if problem.constraint.is_met(update.fairness_, update.target_):
             yield (
                 f"No update of these columns is expected to reach it with "
-                f"{problem.rows.n_people:,} rows; {_smallest_cell(problem)}."
+                f"{problem.rows.n_people:,} rows; {smallest}."
             )
     text = f"{expectation.change_rate:.1%} of their decisions are expected to change"
     if not np.isnan(expectation.accuracy):
         text += f", with an accuracy of {expectation.accuracy:.3f}"
     yield f"{text}."
-
-
-def round_up(n_rows: float) -> int:
-    """Return a number of rows rounded up to two significant digits."""
-    step = 10 ** max(0, int(np.floor(np.log10(max(n_rows, 1)))) - 1)
-    return int(np.ceil(n_rows / step) * step)
-
-
-def _smallest_cell(problem: FitProblem) -> str:
-    return smallest_cell_text(problem).named
 
 
 def smallest_cell_text(problem: FitProblem) -> GroupText:
@@ -401,13 +349,13 @@ def edit_texts(update: Any, goal: str, *, is_missed: bool, groups: str) -> Itera
         )
 
 
-def why_missed(update: Any) -> str:
-    """Return why the last edit misses a goal; empty for an update without edits."""
-    if not update.edits_:
-        return ""
-    if update.edits_[-1].offset == "keep":
-        return "the cut was kept by hand"
-    return "no cut of the edited points reaches it"
+def why_missed(update: Any, caps: Caps) -> str:
+    """Return why a goal is missed: the last edit, the caps that the user set, or the columns."""
+    if update.edits_:
+        is_kept = update.edits_[-1].offset == "keep"
+        return "the cut was kept by hand" if is_kept else "no cut of the edited points reaches it"
+    named = [f"max_{name} is {cap:.1%}" for name, cap in asdict(caps).items() if cap is not None]
+    return ", ".join(named) or "no update of these columns was found that reaches it"
 
 
 def store_values(update: Any, rows: FitRows, decisions: Decisions) -> None:
@@ -428,17 +376,14 @@ def standing_texts(update: Any, rows: str) -> Iterator[str]:
     for one in update.standing():
         before, after = (v[one.constraint.name] for v in (update.base_values_, update.values_))
         is_kept = "holds" if one.is_met(after) else "does not hold"
-        text = f"{_goal(update, one)} {is_kept} on the {rows}: {before:.3f} → {after:.3f}"
+        metric = capitalised(update.compared_text().metric_of(one.constraint))
+        goal = f"{metric} {one.constraint.sign} {one.bound:g}"
+        text = f"{goal} {is_kept} on the {rows}: {before:.3f} → {after:.3f}"
         expected = update.expected_values_[one.constraint.name]
         if expected == expected:
             is_expected = "is" if one.is_met(expected) else "is not"
             text += f"; it {is_expected} expected on new people: {expected:.3f}"
         yield f"{text}."
-
-
-def _goal(update: Any, one: Standing) -> str:
-    metric = update.compared_text().metric_of(one.constraint)
-    return f"{capitalised(metric)} {one.constraint.sign} {one.bound:g}"
 
 
 def other_texts(update: Any) -> Iterator[str]:
@@ -481,13 +426,7 @@ def outscoring_figures(rows: FitRows, positive: Decisions, raising_is_a_gain: bo
     figures: WholeFigures = {}
     for change in DIRECTIONS:
         measured = sides.outscoring(changed, change, is_truly_favorable=label)
-        figures[change] = {
-            "value": measured.value,
-            "low": measured.low,
-            "high": measured.high,
-            "true_share_changed": measured.true_share_changed,
-            "true_share_others": measured.true_share_others,
-        }
+        figures[change] = {name: getattr(measured, name) for name in FIGURES}
     return figures
 
 
@@ -589,23 +528,6 @@ def unknown_texts(update: Any, problem: FitProblem) -> Iterator[str]:
         yield text
 
 
-def knowing_method(problem: FitProblem) -> str:
-    """Return for which methods the limit of a problem holds, in words."""
-    if problem.rows.probabilities is None:
-        return KNOWING_METHOD
-    return "even for a method that knows the probabilities of the groups"
-
-
-def known_limit_texts(update: Any) -> Iterator[str]:
-    """Yield the limit among people whose group is known, where others are not known."""
-    if np.isfinite(update.known_limit_) and update.n_known_ < update.n_rows_:
-        yield (
-            "Only people of a known group have to change for that. Among them "
-            f"{update.known_change_rate_:.1%} change, and at least {update.known_limit_:.1%} "
-            "have to."
-        )
-
-
 # ---------------------------------------------------------------------------------------------
 # Groups left out
 
@@ -615,10 +537,6 @@ class GroupText(NamedTuple):
 
     named: str
     counted: str
-
-
-# ---------------------------------------------------------------------------------------------
-# Measuring
 
 
 def groups_left_out(rows: FitRows, positive: Decisions) -> tuple[LeftOutGroup, ...]:
@@ -648,10 +566,6 @@ def _group_rates(rows: FitRows, decisions: Decisions) -> NDArray[np.float64]:
     return group_shares(decisions[known], codes, n_groups, rows.weight[known])
 
 
-# ---------------------------------------------------------------------------------------------
-# Phrases
-
-
 def covered_text(rows: FitRows, *, with_held_out_rows: bool = False) -> GroupText:
     """Return the groups that the constraint covers, such as "for the groups a, b".
 
@@ -677,20 +591,14 @@ def covered_text(rows: FitRows, *, with_held_out_rows: bool = False) -> GroupTex
 
 
 def left_out_text(
-    groups: Sequence[LeftOutGroup],
-    constraint: Constraint,
-    rows: FitRows,
-    positive: Decisions,
-    min_group_size: int,
-    rows_text: str = "",
-    metric: str = "",
+    update: Any, rows: FitRows, positive: Decisions, rows_text: str = ""
 ) -> GroupText:
     """Return a sentence about the groups left out; empty if there are none.
 
     It states the metric over all groups, too, on the same rows. `rows_text` names the rows, such
     as "on the 600 rows of both halves", where the other figures are measured on other rows.
-    `metric` is the metric with the label that it counts.
     """
+    groups = update.groups_left_out_
     if not groups:
         return GroupText("", "")
     n_hidden = rows.count(~rows.in_totals & rows.groups.is_known)
@@ -698,30 +606,32 @@ def left_out_text(
     if n_hidden:
         n_rows = n_of(n_hidden, "row")
         hidden = f" No total counts the {n_rows} of groups of fewer than {FEWEST_DESCRIBED} rows."
-    subject = f"{n_of(len(groups), 'group')} with fewer than min_group_size={min_group_size} rows"
+    subject = (
+        f"{n_of(len(groups), 'group')} with fewer than min_group_size={update.min_group_size} rows"
+    )
     statement = f"{verb(len(groups), 'be')} left out of the constraint"
-    listed = list_names([_group_text(group) for group in groups], MAX_LISTED_GROUPS)
+    listed = list_names(
+        [small_group_text(g.name, g.n, "row", g.rate_before, g.rate_after) for g in groups],
+        MAX_LISTED_GROUPS,
+    )
     named = f"{subject} {statement}: {listed}."
     total = n_of(sum(group.n for group in groups), "row")
-    over_all = _over_all_groups(constraint, rows, positive, rows_text, metric)
+    over_all = _over_all_groups(update, rows, positive, rows_text)
     # "left" may be a group, and `Patch.verify` looks for the names of groups in a patch
     counted = f"{subject} ({total} in all) {verb(len(groups), 'be')} not part of the constraint."
     return GroupText(f"{named}{hidden} {over_all}".rstrip(), counted + hidden)
 
 
-def _group_text(group: LeftOutGroup) -> str:
-    return small_group_text(group.name, group.n, "row", group.rate_before, group.rate_after)
-
-
-def _over_all_groups(
-    constraint: Constraint, rows: FitRows, positive: Decisions, rows_text: str, metric: str
-) -> str:
+def _over_all_groups(update: Any, rows: FitRows, positive: Decisions, rows_text: str) -> str:
     """Return the metric over all groups whose rates may be shown and are defined."""
-    is_large = rows.count_groups() >= FEWEST_DESCRIBED
-    is_defined = is_large & _has_every_rate(constraint, rows)
-    number = np.cumsum(is_defined) - 1
     if rows.probabilities is not None:
         return ""  # rates of groups with few expected people are hardly known
+    constraint, metric = update._constraint, update.compared_text().metric
+    cells = Cells.of(constraint, rows.groups.codes, len(rows.groups.labels), rows.label)
+    has_every_rate = (cells.totals((rows.weight > 0).astype(np.float64)) > 0).all(axis=0)
+    is_large = rows.count_groups() >= FEWEST_DESCRIBED
+    is_defined = is_large & has_every_rate
+    number = np.cumsum(is_defined) - 1
     kept = np.append(is_defined, False)[rows.groups.codes]  # −1 points at the last entry
     codes, n_groups = number[rows.groups.codes[kept]], int(is_defined.sum())
     label = None if rows.label is None else rows.label[kept]
@@ -735,17 +645,6 @@ def _over_all_groups(
     if not is_defined[is_large].all():
         over = f"the {n_groups} groups for which it is defined"
     return f"Over {over} the {metric} is {value:.3f} {rows_text}".rstrip() + "."
-
-
-def _has_every_rate(constraint: Constraint, rows: FitRows) -> NDArray[np.bool_]:
-    """Return which groups have a row for every rate that is compared, shape (n_groups,)."""
-    n_groups = len(rows.groups.labels)
-    counted = rows.weight > 0
-    codes = np.where(counted, rows.groups.codes, -1)
-    cells = constraint.cells(codes, n_groups, rows.label)
-    n_cells = n_groups * len(constraint.rate_rows)
-    sizes = np.bincount(cells[cells >= 0], minlength=n_cells).reshape(-1, n_groups)
-    return np.asarray((sizes > 0).all(axis=0))
 
 
 # ---------------------------------------------------------------------------------------------

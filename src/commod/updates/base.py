@@ -39,6 +39,7 @@ from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 from commod.metrics._requirements import Requirements, read_constraints
 from commod.patch.fingerprint import scores_digest
+from commod.updates import _status as status
 from commod.updates._fit_rows import (
     ComparedText,
     FitRows,
@@ -62,16 +63,6 @@ from commod.updates._interface import (
 )
 from commod.updates._notebook import columns_of_codes, notebook_html
 from commod.updates._problem import Standing, standing_constraints
-from commod.updates._status import (
-    GroupText,
-    count_groups,
-    groups_left_out,
-    left_out_text,
-    outscoring_figures,
-    outscoring_sentences,
-    store_values,
-    without_names,
-)
 
 READING_ATTRIBUTES = (
     *("classes_", "pos_label_", "favorable_label_", "n_features_in_", "feature_names_in_"),
@@ -145,7 +136,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     feature_names_in_: NDArray[Any]
     status_: str
     groups_left_out_: tuple[LeftOutGroup, ...]
-    _group_texts: tuple[GroupText, ...] = ()
+    _group_texts: tuple[status.GroupText, ...] = ()
     _params_of_fit: dict[str, Any]
     _scores_digest: str | None
     _edit_column: Callable[[Column], Column] | None = None
@@ -261,7 +252,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return {
             **state,
             "status_": self._status_without_names(),
-            "groups_left_out_": without_names(self.groups_left_out_),
+            "groups_left_out_": status.without_names(self.groups_left_out_),
             "_group_texts": (),
         }
 
@@ -279,7 +270,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _status_without_names(self) -> str:
         """Return `status_` with counts of groups in the place of their names and rates."""
-        return count_groups(self.status_, self._group_texts)
+        return status.count_groups(self.status_, self._group_texts)
 
     # -- parameters -----------------------------------------------------------------------------
 
@@ -402,7 +393,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_rows_ = rows.count(counted)
         self.change_rate_ = (gains + losses) / self.n_rows_
         self.n_gains_, self.n_losses_ = gains, losses
-        store_values(self, rows, positive)
+        status.store_values(self, rows, positive)
         self._other_ratio = None
         if self._constraint.has_other_ratio:
             others = (
@@ -411,19 +402,19 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._other_ratio = tuple(rows.fairness(self._constraint, rates) for rates in others)
         people = replace(rows, weight=rows.weight * counted)
         self.base_accuracy_, self.accuracy_ = people.accuracy(before), people.accuracy(positive)
-        self.outscoring_ = outscoring_figures(rows, positive, self._raising_is_a_gain())
+        self.outscoring_ = status.outscoring_figures(rows, positive, self._raising_is_a_gain())
         text = self._store_left_out(rows, positive)
         self._group_texts = (text,)
-        figures = self._sentence(), *outscoring_sentences(self.outscoring_)
+        figures = self._sentence(), *status.outscoring_sentences(self.outscoring_)
         sentences = most_change_text(self.change_rate_), *figures, text.named
         self.status_ = " ".join(filter(None, sentences))
 
-    def _store_left_out(self, rows: FitRows, positive: Decisions, rows_text: str = "") -> GroupText:
+    def _store_left_out(
+        self, rows: FitRows, positive: Decisions, rows_text: str = ""
+    ) -> status.GroupText:
         """Store the groups that the constraint leaves out, and return a sentence about them."""
-        left_out = self.groups_left_out_ = groups_left_out(rows, positive)
-        size = self.min_group_size
-        text = self.compared_text().metric
-        return left_out_text(left_out, self._constraint, rows, positive, size, rows_text, text)
+        self.groups_left_out_ = status.groups_left_out(rows, positive)
+        return status.left_out_text(self, rows, positive, rows_text)
 
     def _sentence(self) -> str:
         return self._figures_text("fit rows")

@@ -16,6 +16,7 @@ from commod._data.base_model import BaseScores
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding
 from commod._record import EditRecord, Request
+from commod._text import capitalised
 from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import DISTANCE_COLUMN, new_decisions
 from commod.updates import _status as status
@@ -60,13 +61,6 @@ from commod.updates._problem import (
     smallest_share,
 )
 from commod.updates._promise import PromiseTest, fit_promise
-from commod.updates._status import (
-    covered_text,
-    outscoring_figures,
-    smallest_cell_text,
-    store_expectation,
-    store_unknown,
-)
 from commod.updates.ratio import RatioUpdate
 
 
@@ -647,7 +641,7 @@ pandas frame, or path of Parquet files
         measured on the rows that points come from.
         """
         tell("measuring the update")
-        store_expectation(self, fitted.expectation)
+        status.store_expectation(self, fitted.expectation)
         self._store_calibration(fitted.problem.rows, self._ratio_on(fitted.problem))
         decisions = self._decisions_on(problem)
         if fitted.counted is None:
@@ -656,7 +650,7 @@ pandas frame, or path of Parquet files
             part = problem.rows, decisions
             problem, decisions = fitted.counted.measured(fitted.changed)
             self._store_outcome(problem.rows, decisions)
-            self.outscoring_ = outscoring_figures(*part, self._raising_is_a_gain())
+            self.outscoring_ = status.outscoring_figures(*part, self._raising_is_a_gain())
         self.target_ = self._target
         is_met = self._constraint.is_met(self.fairness_, self._target)
         is_met = is_met and problem.keeps_standing(decisions)
@@ -669,16 +663,17 @@ pandas frame, or path of Parquet files
         level = float(self.confidence or 0.95)
         self.fairness_interval_ = metric_interval(problem, decisions, level)
         self.limit_ = smallest_share(status.same_fairness(self, problem), self.fairness_)
-        store_unknown(self, problem, decisions)
-        (left_out,), covered = self._group_texts, covered_text(problem.rows)
+        status.store_unknown(self, problem, decisions)
+        (left_out,), covered = self._group_texts, status.covered_text(problem.rows)
         if test is not None:
             # Small groups are counted on all rows, because half of them are too few to say much.
             rows, decisions = test.problem.rows, self._decisions_on(test.problem)
             halves = f"on the {rows.n_people:,} rows of both halves"
             left_out = self._store_left_out(rows, decisions, halves)
-            covered = covered_text(problem.rows, with_held_out_rows=True)
-        self._group_texts = (covered, left_out, smallest_cell_text(problem))
-        self.status_ = " ".join(status.sentences(self, problem, fitted, test))
+            covered = status.covered_text(problem.rows, with_held_out_rows=True)
+        self._group_texts = (covered, left_out, status.smallest_cell_text(problem))
+        sentences = status.sentences(self, problem, fitted, test)
+        self.status_ = " ".join(map(capitalised, sentences))  # the name of a metric may come first
 
     # -- applying ---------------------------------------------------------------------
 
