@@ -17,7 +17,7 @@ from commod.metrics import p_rule
 from commod.updates import _fit_rows
 from commod.updates._frames import columns
 from commod.updates._frames.columns import open_frame
-from commod.updates._frames.rescans import check_same_people
+from commod.updates._frames.refusals import check_same_people
 from commod.updates._frames.scored import with_scores
 
 TABLE = people(1500)

@@ -112,10 +112,9 @@ class Rival(BaseUpdate):
     random_state: Any = None
     _draw_seed: int = 0
 
-    @property
-    def _requirements(self) -> Requirements:
+    def stated(self) -> Requirements:
         """Return the constraint; refuse any that rivals would compute as if it were another one."""
-        asked = super()._requirements
+        asked = super().stated()
         check_no_bounds(asked, type(self).__name__, "strength")
         check_constraint(asked, type(self).__name__, self.known_constraints)
         return asked
@@ -256,7 +255,7 @@ class Rival(BaseUpdate):
         return random_draws(rows.columns, rows.base.scores, self._draw_seed) < positive
 
     def _predict(self, rows: DecisionRows) -> NDArray[Any]:
-        return self._labels_of(self._final_decisions(rows))
+        return self.labels_of(self._final_decisions(rows))
 
     def _predict_proba(self, rows: DecisionRows) -> NDArray[np.float64]:
         edited, base = self._deployed_scores(rows), rows.base.deployed

@@ -137,7 +137,7 @@ def _base(update: Any) -> Base:
 
 def _constraint(update: Any) -> Constraint:
     """Return the first constraint of an update; refuse names that a patch could not read back."""
-    constraints = update._requirements.constraints
+    constraints = update.stated().constraints
     for constraint in constraints:
         name = constraint.name
         is_known = name in CONSTRAINTS or name.partition(" within ")[0] in FORMS
@@ -151,7 +151,7 @@ def _constraint(update: Any) -> Constraint:
 
 
 def _further_reached(update: Any) -> tuple[FurtherReached, ...]:
-    names = [one.constraints for one in further_constraints(update._requirements)]
+    names = [one.constraints for one in further_constraints(update.stated())]
     return tuple(
         FurtherReached(_figure(update.base_values_[name]), _figure(update.values_[name]))
         for name in names
@@ -166,7 +166,7 @@ def _asked(update: Any) -> PatchRequest:
         target=None if is_budget else float(update.target_),
         direction=update.fitted_param("direction", "any"),
         **{name: _known(update.fitted_param(name)) for name in limits},
-        further=further_constraints(update._requirements),
+        further=further_constraints(update.stated()),
         points="integers" if update.fitted_param("points", "free") == "integers" else None,
     )
 
@@ -200,7 +200,7 @@ def _is_target_met(update: Any) -> bool | None:
     reached = getattr(update, "reached_", None)
     if not reached or getattr(update, "_is_budget", True):
         return reached
-    stated = update._requirements
+    stated = update.stated()
     bounds = (update.target_, *stated.bounds[1:])
     return all(
         constraint.is_met(update.values_[constraint.name], bound)

@@ -28,13 +28,13 @@ from commod.updates._found_update import (
     AllPeople,
     Expectation,
     FittedUpdate,
-    expectation_of,
     fit_direction,
-    has_enough_people,
+    is_for_new_rows,
     recount_on,
     rule_of,
     settings_of,
     store_found,
+    with_expectation,
 )
 from commod.updates._interface import AllowedChanges, FittedCandidate, set_target
 from commod.updates._problem import FitProblem, point_problem
@@ -159,22 +159,13 @@ def sweep_targets(
     if targets is None:
         targets = default_targets(everybody.base_fairness, constraint.near_ideal, model._target)
     ordered = sorted(set(targets), reverse=not constraint.higher_is_fairer)
-    is_expected = model.target_on == "new_rows"
-    is_new = is_expected and has_enough_people(everybody)
+    is_new = is_for_new_rows(model, everybody)
     with single_blas_thread:
         first = fit_direction(model, problem, is_new=is_new)
         model.direction_ = first.problem.direction
         store_found(model, first.problem, first.found)
         swept = list(_swept(model, first, people, ordered))
-    unknown = Expectation.unknown(len(first.task.constraints)) if is_expected else None
-    return [
-        one._replace(
-            fitted=one.fitted._replace(
-                expectation=expectation_of(one.fitted) if is_new else unknown
-            )
-        )
-        for one in swept
-    ]
+    return [one._replace(fitted=with_expectation(model, one.fitted)) for one in swept]
 
 
 def _swept(

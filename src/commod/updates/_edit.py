@@ -29,16 +29,15 @@ from commod.edit import EditedPoints, apply_edits, find_terms, read_edits
 from commod.exceptions import InputError
 from commod.scorecard import Scorecard
 from commod.updates._found_update import (
-    Expectation,
     FittedUpdate,
     concept_of_terms,
-    expectation_of,
     favorable_points,
-    has_enough_people,
+    is_for_new_rows,
     rule_of,
     settings_of,
     stated_optimism,
     store_given,
+    with_expectation,
     without_terms,
 )
 from commod.updates._problem import FitProblem, evidence_task, fit_problem
@@ -248,8 +247,7 @@ def fit_edit(
     On the rows that points come from, the cut is counted on values of points that were fitted
     without the fold of each row, beside the edited ones.
     """
-    is_on_new_rows = update.target_on == "new_rows"
-    is_new = is_on_new_rows and has_enough_people(problem)
+    is_new = is_for_new_rows(update, problem)
     task = evidence_task(problem, update._target, is_new=is_new)
     rule = edited.card.rule
     assert rule is not None
@@ -277,10 +275,7 @@ def fit_edit(
     if plan.offset == "target" and card.points.values.any():  # without evidence nobody changes
         found = recounted(task, card, found, settings)
     fitted = FittedUpdate(problem, task, found, optimism=stated_optimism(update))
-    if not is_on_new_rows:
-        return fitted
-    unknown = Expectation.unknown(len(task.constraints))
-    return fitted._replace(expectation=expectation_of(fitted) if is_new else unknown)
+    return with_expectation(update, fitted)
 
 
 # ---------------------------------------------------------------------------------------------

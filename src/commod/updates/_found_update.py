@@ -121,6 +121,11 @@ def has_enough_people(problem: FitProblem) -> bool:
     return bool(len(counted)) and int(counted.min()) >= MIN_CELL_PEOPLE
 
 
+def is_for_new_rows(update: Any, problem: FitProblem) -> bool:
+    """Return whether the cut is counted on values that their own row did not shape."""
+    return update.target_on == "new_rows" and has_enough_people(problem)
+
+
 def fit_update(update: Any, problem: FitProblem, people: AllPeople | None = None) -> FittedUpdate:
     """Return the update that a `ControlledDebiaser` asks for, and what is expected of it.
 
@@ -128,16 +133,12 @@ def fit_update(update: Any, problem: FitProblem, people: AllPeople | None = None
     is kept where it needs no more changes than `borderline` allows.
     """
     with single_blas_thread:
-        is_on_new_rows = update.target_on == "new_rows"
-        is_new = is_on_new_rows and has_enough_people(problem if people is None else people.problem)
+        is_new = is_for_new_rows(update, problem if people is None else people.problem)
         fitted = fit_direction(update, problem, is_new=is_new)
         optimism = optimism_text(update, problem.rows, fitted.task) if is_new else ""
         if people is not None:
             fitted = counted_update(fitted, people, settings_of(update))
-        expectation = expectation_of(fitted) if is_new else None
-        if is_on_new_rows and not is_new:
-            expectation = Expectation.unknown(len(fitted.task.constraints))
-    return fitted._replace(expectation=expectation, optimism=optimism)
+        return with_expectation(update, fitted._replace(optimism=optimism))
 
 
 def fit_direction(update: Any, problem: FitProblem, *, is_new: bool) -> FittedUpdate:
@@ -176,26 +177,29 @@ def _is_near(
     return one.is_reached and one.n_changed <= (1 + settings.borderline) * both.n_changed
 
 
-def expectation_of(fitted: FittedUpdate) -> Expectation:
-    """Return what is expected of an update whose cut was counted on rows new to its points."""
+def with_expectation(update: Any, fitted: FittedUpdate) -> FittedUpdate:
+    """Return a fitted update with what is expected of it, if its target is one on new rows.
+
+    Something can be expected if its cut was counted on rows new to its points.
+    """
     task, stop = fitted.task, fitted.found.stop
+    if update.target_on != "new_rows":
+        return fitted
+    if not task.is_new:
+        return fitted._replace(expectation=Expectation.unknown(len(task.constraints)))
     low, high = np.quantile(task.draws(stop.rates)[0], ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
-    return Expectation(
+    accuracy = float("nan")
+    if task.label is not None:
+        is_right = (task.positive ^ fitted.found.counted_changes(task)) == task.label
+        accuracy = float(np.average(is_right, weights=task.weight))
+    expectation = Expectation(
         values=tuple(stop.expected.tolist()),
         interval=(float(low), float(high)),
         change_rate=stop.n_changed / fitted.n_people,
-        accuracy=_expected_accuracy(fitted),
+        accuracy=accuracy,
         is_reached=stop.is_reached,
     )
-
-
-def _expected_accuracy(fitted: FittedUpdate) -> float:
-    """Return the accuracy of the counted decisions; NaN without true labels."""
-    task, found = fitted.task, fitted.found
-    if task.label is None:
-        return float("nan")
-    changed = found.counted_changes(task)
-    return float(np.average((task.positive ^ changed) == task.label, weights=task.weight))
+    return fitted._replace(expectation=expectation)
 
 
 def is_degenerate(

@@ -301,7 +301,7 @@ def set_target(update: Any, target: float) -> Any:
 
     Where the constraint states a bound, the target replaces this bound.
     """
-    first, *others = update._requirements.parts
+    first, *others = update.stated().parts
     if update.target is not None or (first.bound is None and not others):
         return update.set_params(target=target)
     parts = (first.with_bound(target), *others)
@@ -310,7 +310,7 @@ def set_target(update: Any, target: float) -> Any:
 
 def set_moving(update: Any, moving: int) -> Any:
     """Return an update whose constraint number `moving` comes first, because it moves."""
-    parts = list(update._requirements.parts)
+    parts = list(update.stated().parts)
     if isinstance(moving, bool) or not isinstance(moving, int) or not 0 <= moving < len(parts):
         numbers = "0" if len(parts) == 1 else f"0 to {len(parts) - 1}"
         raise InputError(

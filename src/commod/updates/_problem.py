@@ -222,7 +222,12 @@ class FitProblem:
         return float("inf") if known is None else known[0] / self.rows.n_people
 
     def is_exact_limit(self, target: float) -> bool:
-        """Return whether `limit` is the smallest share; otherwise it is a proven lower bound."""
+        """Return whether `limit` is the smallest share; otherwise it is a proven lower bound.
+
+        With probabilities of the groups, it is within a few people.
+        """
+        if self.is_simple or self.rows.probabilities is not None:
+            return True
         known = self._limit(target, (self.may_raise, self.may_lower), is_rough=False)
         return known is None or known[1]
 
@@ -392,7 +397,7 @@ def problem_of(
         encoding=encoding,
         terms=terms,
         constraint=update._constraint,
-        standing=update._standing,
+        standing=update.standing(),
         caps=Caps(update.max_changes, update.max_accuracy_loss, update.max_volume_change),
         may_raise=may_raise,
         may_lower=may_lower,
@@ -432,13 +437,6 @@ def proven_limit(problem: FitProblem, target: float, *, raise_only: bool | None 
     if solved.status == 2:
         return float("inf")
     return float(np.ceil(solved.fun - ROUNDING)) / len(problem.rows) if solved.success else np.nan
-
-
-def is_exact_limit(problem: FitProblem, target: float) -> bool:
-    """Return whether the limit is the exact one; with probabilities, it is within a few people."""
-    if problem.is_simple or problem.rows.probabilities is not None:
-        return True
-    return problem.is_exact_limit(target)
 
 
 def smallest_share(problem: FitProblem, fairness: float) -> float:

@@ -33,7 +33,7 @@ from commod.updates._found_update import (
     has_enough_people,
     is_degenerate,
 )
-from commod.updates._problem import FitProblem
+from commod.updates._problem import FitProblem, fit_problem
 
 Failure = Literal["", "degenerate", "unfair", "too few rows"]
 Table = tuple[NDArray[np.int64], NDArray[np.int64]]  # sizes and positives of the cells
@@ -48,7 +48,7 @@ def fit_promise(update: Any, problem: FitProblem) -> None:
         tested = fairest_first(cut_path(update, fit_half))
     constraint, target = update._constraint, update._target
     update.direction_ = tested[0].problem.direction
-    held_out = update._problem(held_out.rows, fit_half.encoding)  # in this direction
+    held_out = fit_problem(update, held_out.rows, fit_half.encoding)  # in this direction
     base = held_out.rows.base.decisions
     tables: list[Table] = []
     degenerate, change_rates = [], []
@@ -69,7 +69,7 @@ def fit_promise(update: Any, problem: FitProblem) -> None:
     factor = rows_factor(constraint, *table, target, confidence)
     observed = constraint.value_from_counts(*tables[0])
     test = PromiseTest(
-        problem=update._problem(problem.rows, fit_half.encoding),  # the terms that have points
+        problem=fit_problem(update, problem.rows, fit_half.encoding),  # the terms that have points
         n_fit_rows=len(fit_half.rows),
         n_rows_needed=factor * 2 * len(held_out.rows),
         choice=choice,
@@ -111,8 +111,8 @@ def _halves(update: Any, problem: FitProblem) -> tuple[FitProblem, FitProblem]:
         )
     first, second = split_in_halves(problem.rows)
     # Terms are learned from the fit half, so `min_category_size` counts people of that half.
-    fit_half = update._problem(problem.rows.take(first))
-    held_out = update._problem(problem.rows.take(second), fit_half.encoding)
+    fit_half = fit_problem(update, problem.rows.take(first))
+    held_out = fit_problem(update, problem.rows.take(second), fit_half.encoding)
     return fit_half, held_out
 
 

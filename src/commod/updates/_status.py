@@ -44,7 +44,7 @@ from commod.metrics._outscoring import Change, PairShare, change_shares
 from commod.updates._fit_rows import FitRows
 from commod.updates._found_update import LEVEL, MAX_ALIKE, Expectation, FittedUpdate
 from commod.updates._interface import Decisions
-from commod.updates._problem import FitProblem, all_kept, is_exact_limit, proven_limit
+from commod.updates._problem import FitProblem, all_kept, proven_limit
 from commod.updates._promise import PromiseTest
 
 DIRECTIONS: tuple[Change, ...] = ("gain", "loss")
@@ -115,7 +115,7 @@ def limit_texts(update: Any, problem: FitProblem, goal: str, *, is_test: bool) -
     knowing = f"even for a method that knows the {known}"
     if update.limit_ >= 0 and update.change_rate_:
         yield f"The same fairness needs at least {update.limit_:.1%} changed, {knowing}."
-        if not is_exact_limit(same, update.fairness_):
+        if not same.is_exact_limit(update.fairness_):
             yield "This is a proven lower bound: the exact number was not found in time."
         if np.isfinite(update.known_limit_) and update.n_known_ < update.n_rows_:
             yield (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
@@ -144,18 +144,16 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def _constraint(self) -> Constraint:
         """Return the constraint whose target moves: the first one."""
-        return self._requirements.constraints[0]
+        return self.stated().constraints[0]
 
-    @property
-    def _requirements(self) -> Requirements:
+    def stated(self) -> Requirements:
         """Return all constraints that the parameters state."""
         target = self.fitted_param("target", None)
         return read_constraints(self.fitted_param("constraints"), target)
 
-    @property
-    def _standing(self) -> tuple[Standing, ...]:
+    def standing(self) -> tuple[Standing, ...]:
         """Return the other constraints, which keep their bounds."""
-        return standing_constraints(self._requirements)
+        return standing_constraints(self.stated())
 
     # -- the base model stays as it is --------------------------------------------------------
 
@@ -294,7 +292,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         given = {"X": X, "y": y, "sensitive_features": sensitive_features}
         check_same_rows({**given, "sample_weight": sample_weight})
         check_number_parameter(self.min_group_size, "min_group_size", (int, np.integer), min_val=1)
-        self._standing  # noqa: B018 - refuses constraints that cannot be used
+        self.standing()  # refuses constraints that cannot be used
         columns = read_columns(X, skip=self._unread())
         n_rows = len(columns[0])
         validate_data(self, X, skip_check_array=True, reset=True)
@@ -305,7 +303,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weight = check_weights(sample_weight, n_rows)
         self.classes_ = base_classes(self.estimator, labels)
         self._set_labels()
-        label = outcomes_of(labels, self.classes_, self.pos_label_, self._requirements.constraints)
+        label = outcomes_of(labels, self.classes_, self.pos_label_, self.stated().constraints)
         base = self._base(X, columns)
         is_stated = getattr(self, "fit_rows_are_new", None) is not None
         known = {"classes": self.classes_, "pos_label": self.pos_label_, "label": label}
@@ -318,7 +316,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._n_fit_rows, self._scores_digest = n_rows, scores_digest(base.scores)
         rows = FitRows(features, base, label, groups, in_constraint, weight, names)
         rows = keep_large_groups(rows, self.min_group_size)
-        rows = with_strata(rows, (self._constraint, *(s.constraint for s in self._standing)), X)
+        rows = with_strata(rows, (self._constraint, *(s.constraint for s in self.standing())), X)
         both = plain(self._other_label(self.pos_label_)), plain(self.pos_label_)
         check_both_decisions(rows, self._constraint, both)
         return rows
@@ -358,8 +356,17 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_locked(self, columns: Sequence[Column]) -> None:
         """Refuse locked features that X does not have; `columns` has no column of scores."""
-        names = [column.name for column in columns]
-        check_locked(self.fitted_param("locked_features", ()), names, self._score_column())
+        locked, names = self.fitted_param("locked_features", ()), [c.name for c in columns]
+        known = {*names, *self._score_column()}
+        unknown = sorted(check_names(locked, "locked_features").difference(known))
+        if unknown:
+            suggestions = "".join(did_you_mean(name, names) for name in unknown[:3])
+            raise InputError(
+                f"locked_features={shown(locked)} names columns that X does not have: "
+                f"{list_names(unknown)}."
+                f"{suggestions} X has {n_of(len(names), 'column')}: {list_names(names)}.",
+                parameter="locked_features",
+            )
 
     def _features(self, columns: Sequence[Column]) -> list[Column]:
         """Return the columns that an update may use: all but a column of scores."""
@@ -475,7 +482,8 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_same_rows({"X": X, "y": y, "sample_weight": sample_weight})
         return float(super().score(X, y, sample_weight))
 
-    def _labels_of(self, decisions: NDArray[np.bool_]) -> NDArray[Any]:
+    def labels_of(self, decisions: NDArray[np.bool_]) -> NDArray[Any]:
+        """Return decisions as labels of the base model, shape (n,)."""
         negative = self._other_label(self.pos_label_)
         return np.where(decisions, self.pos_label_, negative).astype(self.classes_.dtype)
 
@@ -543,18 +551,6 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return which changes the user allows; the update may keep to fewer of them."""
         return self.allowed_changes()
 
-    def labels_of(self, decisions: NDArray[np.bool_]) -> NDArray[Any]:
-        """Return decisions as labels of the base model, shape (n,)."""
-        return self._labels_of(decisions)
-
-    def stated(self) -> Requirements:
-        """Return all constraints that the parameters state; the first one moves."""
-        return self._requirements
-
-    def standing(self) -> tuple[Standing, ...]:
-        """Return the constraints that keep their bounds."""
-        return self._standing
-
     def request(self) -> Request:
         """Return what the user asked of this update, as a record."""
         return Request(
@@ -563,7 +559,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             pos_label=plain(self.pos_label_),
             favorable_label=plain(self.favorable_label_),
             score_is_for=plain(self._score_label()),
-            further=further_constraints(self._requirements),
+            further=further_constraints(self.stated()),
         )
 
     def edit_columns(self, edit: Callable[[Column], Column]) -> Self:
@@ -586,21 +582,6 @@ def expected_moves(
         after, each = positive.astype(np.bool_), 1 if people is None else people
         return int(((after & ~before) * each).sum()), int(((before & ~after) * each).sum())
     return float(positive[~before].sum()), float((1 - positive[before]).sum())
-
-
-def check_locked(
-    locked: Collection[str], names: Sequence[str], score: Collection[str] = ()
-) -> None:
-    """Raise InputError where locked features are neither among `names` nor the score column."""
-    unknown = sorted(check_names(locked, "locked_features").difference(names, score))
-    if unknown:
-        suggestions = "".join(did_you_mean(name, names) for name in unknown[:3])
-        raise InputError(
-            f"locked_features={shown(locked)} names columns that X does not have: "
-            f"{list_names(unknown)}."
-            f"{suggestions} X has {n_of(len(names), 'column')}: {list_names(names)}.",
-            parameter="locked_features",
-        )
 
 
 def check_update(update: Any, caller: str, alternative: str = "") -> None:

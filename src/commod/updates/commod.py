@@ -8,14 +8,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, TermTable
 from commod._data.parameters import check_choice, check_number
-from commod._record import Audit
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
     INITS,
@@ -25,7 +22,6 @@ from commod._solvers.problem import (
 )
 from commod.exceptions import InputError
 from commod.metrics._requirements import Requirements
-from commod.patch import Patch
 from commod.scorecard import new_decisions
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import (
@@ -381,17 +377,16 @@ class COMMOD(RatioUpdate):
             fit_together([self], X, y, sensitive_features, sample_weight, ratio_weight)
         return self
 
-    @property
-    def _requirements(self) -> Requirements:
+    def stated(self) -> Requirements:
         """Return the constraints, one adversary each; figures are those of the first."""
-        asked = super()._requirements
+        asked = super().stated()
         check_no_bounds(asked, "COMMOD", "lambda_fair")
         check_trainable(asked.constraints)
         return asked
 
-    @property
-    def _standing(self) -> tuple[Standing, ...]:
-        return tuple(Standing(other, math.nan) for other in self._requirements.constraints[1:])
+    def standing(self) -> tuple[Standing, ...]:
+        """Return the other constraints, which have no bounds."""
+        return tuple(Standing(other, math.nan) for other in self.stated().constraints[1:])
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -497,41 +492,6 @@ class COMMOD(RatioUpdate):
 
     def _ratio_function(self) -> RatioFunction:
         return super()._ratio_function() if self.network_ is None else self.network_
-
-    def concepts(self, X: Any) -> NDArray[np.float64]:
-        """Return the value of each concept on each row, shape (n, k), centred on the fit rows.
-
-        ``ratio(X) = intercept_ + concepts(X) @ concept_contributions_``, up to rounding. An
-        "mlp" has no concepts.
-        """
-        check_is_fitted(self)
-        if self.scorecard_ is None:
-            raise InputError(
-                "architecture='mlp' has no concepts: they are parts of a linear ratio. Fit "
-                'COMMOD(architecture="concepts") or a ControlledDebiaser.',
-                parameter="architecture",
-            )
-        return super().concepts(X)
-
-    def to_patch(self, audit: Audit | None = None) -> Patch:
-        """Return the update as a small file that edits a column of scores anywhere.
-
-        The patch holds the scorecard, the request and the figures; no row, no sensitive value.
-        An "mlp" has no scorecard and cannot be a patch.
-
-        Parameters
-        ----------
-        audit : Audit, default=None
-            An audit of this update. The patch carries its digest; see `Patch.with_audit`.
-        """
-        check_is_fitted(self)
-        if self.scorecard_ is None:
-            raise InputError(
-                "architecture='mlp' has no scorecard, and a patch is one: it needs a linear ratio. "
-                'Fit COMMOD(architecture="concepts") or a ControlledDebiaser.',
-                parameter="architecture",
-            )
-        return super().to_patch(audit)
 
     # -- internal interface: see _interface.py -----------------------------------------------------
 

@@ -25,12 +25,10 @@ from commod.updates._controlled_parameters import (
     check_controlled_parameters,
     check_labels_given,
     check_no_weighted_promise,
-    controlled_request,
     given_groups,
 )
 from commod.updates._edit import EditRows, edited_update, read_plan
 from commod.updates._fit_rows import (
-    FitRows,
     may_come_whole,
     ordered_by_hash,
     warn_about_group_columns,
@@ -534,7 +532,7 @@ pandas frame, or path of Parquet files
             rows = rows.take(np.flatnonzero(rows.weight))
         if not may_come_whole(len(rows)):
             self._scores_digest = None  # an engine does not bring all scores here
-        return self._problem(ordered_by_hash(rows), encoding)
+        return fit_problem(self, ordered_by_hash(rows), encoding)
 
     def _fit_prepared(self, problem: FitProblem) -> None:
         """Find the update of a problem, or the one whose promise holds, and store it.
@@ -572,7 +570,7 @@ pandas frame, or path of Parquet files
     def _stated_target(self) -> float | None:
         """Return the parameter `target`, or the bound of the first constraint; None without."""
         target = self.fitted_param("target")
-        return self._requirements.bounds[0] if target is None else target
+        return self.stated().bounds[0] if target is None else target
 
     def _may_move(self) -> tuple[bool, bool]:
         """Return whether decisions may become positive, and may become negative."""
@@ -583,10 +581,6 @@ pandas frame, or path of Parquet files
             return True, True
         may_raise = self._raising_is_a_gain() == (direction == "gains_only")
         return may_raise, not may_raise
-
-    def _problem(self, rows: FitRows, encoding: Encoding | None = None) -> FitProblem:
-        """Return the problem of a fit on `rows`; without an encoding, learn it from them."""
-        return fit_problem(self, rows, encoding)
 
     # -- storing a fit ---------------------------------------------------------------------
 
@@ -723,4 +717,21 @@ pandas frame, or path of Parquet files
 
     def request(self) -> Request:
         """Return what the user asked of this update, as a record."""
-        return controlled_request(self, super().request())
+        names = (
+            "max_changes",
+            "max_accuracy_loss",
+            "max_volume_change",
+            "max_margin",
+            "confidence",
+        )
+        asked: dict[str, Any] = {name: self.fitted_param(name) for name in names}
+        asked = {name: value if value is None else float(value) for name, value in asked.items()}
+        is_whole = self.fitted_param("points", "free") == "integers"
+        return replace(
+            super().request(),
+            points="integers" if is_whole else None,
+            target=None if self._is_budget else float(self.target_),
+            score_edit=self.fitted_param("score_edit"),
+            direction=self.fitted_param("direction"),
+            **asked,
+        )

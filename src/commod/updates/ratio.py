@@ -98,6 +98,17 @@ class RatioUpdate(BaseUpdate):
         assert self.scorecard_ is not None
         return self.scorecard_
 
+    def _linear(self, missing: str) -> Scorecard:
+        """Return the scorecard; refuse a network, and say what it does not have."""
+        check_is_fitted(self)
+        if self.scorecard_ is None:
+            raise InputError(
+                f"architecture='mlp' has no {missing}. Fit "
+                'COMMOD(architecture="concepts") or a ControlledDebiaser.',
+                parameter="architecture",
+            )
+        return self.scorecard_
+
     def _store_scorecard(
         self,
         encoding: Encoding,
@@ -124,22 +135,25 @@ class RatioUpdate(BaseUpdate):
         # before scoring: a base model's own error would say less
         columns = _as_fitted(columns, encoding)
         base = self._base(X, columns)
-        return base, self._ratio_columns(base, self._features(columns))
+        return base, self._ratio_columns(base.scores, self._features(columns))
 
-    def _ratio_columns(self, base: BaseScores, columns: list[Column]) -> list[Column]:
-        """Return the columns that r reads: those of X, and one of the score if r reads it."""
-        return with_score_columns(columns, self._score_columns(base))
+    def _ratio_columns(
+        self, scores: NDArray[np.float64], columns: Sequence[Column]
+    ) -> list[Column]:
+        """Return the columns that r reads: those of X, and one of the score if r reads it.
 
-    def _score_columns(self, base: BaseScores) -> list[Column]:
-        """Return the columns that r reads and that the base score determines."""
-        columns = []
-        if self._reads_margin():
-            margin = margins(base.scores, base.threshold)
-            columns.append(Column(MARGIN_COLUMN, "numeric", margin))
-        if self._reads_distance():
-            distance = distances(base.scores, base.threshold)
-            columns.append(Column(DISTANCE_COLUMN, "numeric", distance))
-        return columns
+        A column of X with the same name is refused.
+        """
+        of_score = self.score_columns(scores)
+        names = {column.name for column in of_score}
+        for column in columns:
+            if column.name in names:
+                raise InputError(
+                    f"X has a column {column.name!r}, the name that reads_score gives to a column "
+                    "of the base model's score. Rename the column, or pass reads_score=False.",
+                    parameter="reads_score",
+                )
+        return [*columns, *of_score]
 
     def _reads_margin(self) -> bool:
         """Return whether r reads the signed margin, on the scale of the logit."""
@@ -184,11 +198,10 @@ class RatioUpdate(BaseUpdate):
     def concepts(self, X: Any) -> NDArray[np.float64]:
         """Return the value of each concept on each row, shape (n, k), centred on the fit rows.
 
-        ``raw_ratio(X) = intercept_ + concepts(X) @ concept_contributions_``, up to rounding.
+        ``raw_ratio(X) = intercept_ + concepts(X) @ concept_contributions_``, up to rounding. A
+        COMMOD with architecture="mlp" has no concepts.
         """
-        check_is_fitted(self)
-        assert self.scorecard_ is not None
-        card = self.scorecard_.in_use(concepts=True)
+        card = self._linear("concepts: they are parts of a linear ratio").in_use(concepts=True)
         return card.concepts(self._read_rows(X, card)[1])
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -198,7 +211,7 @@ class RatioUpdate(BaseUpdate):
         so it may hold anything that the base model accepts.
         """
         base, ratio = self._base_and_ratio(X)
-        return self._labels_of(new_decisions(base, ratio))
+        return self.labels_of(new_decisions(base, ratio))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the edited scores, shape (n, 2), columns in the order of `classes_`.
@@ -246,14 +259,15 @@ class RatioUpdate(BaseUpdate):
     def to_patch(self, audit: Audit | None = None) -> Patch:
         """Return the update as a small file that edits a column of scores anywhere.
 
-        The patch holds the scorecard, the request and the figures; no row, no sensitive value.
+        The patch holds the scorecard, the request and the figures; no row, no sensitive value. A
+        COMMOD with architecture="mlp" has no scorecard and cannot be a patch.
 
         Parameters
         ----------
         audit : Audit, default=None
             An audit of this update. The patch carries its digest; see `Patch.with_audit`.
         """
-        check_is_fitted(self)
+        self._linear("scorecard, and a patch is one: it needs a linear ratio")
         patch = patch_of(self, self.allowed_changes())
         return patch if audit is None else patch.with_audit(audit)
 
@@ -375,32 +389,18 @@ class RatioUpdate(BaseUpdate):
         return AllowedChanges(*self._may_move(), self.fitted_param("max_margin"))
 
     def score_columns(self, scores: NDArray[np.float64]) -> list[Column]:
-        """Return the columns that the base score determines, for rows whose scores are known."""
-        return self._score_columns(self._base_of(scores))
+        """Return the columns that r reads and that the base score determines."""
+        threshold, columns = float(self.fitted_param("threshold")), []
+        if self._reads_margin():
+            columns.append(Column(MARGIN_COLUMN, "numeric", margins(scores, threshold)))
+        if self._reads_distance():
+            columns.append(Column(DISTANCE_COLUMN, "numeric", distances(scores, threshold)))
+        return columns
 
     def ratio_columns(self, X: Any, scores: NDArray[np.float64]) -> list[Column]:
         """Return the columns that the ratio reads, for rows whose base scores are known."""
         columns = read_columns(X, self._ratio_function().encoding.kinds, self._unread())
-        return self._ratio_columns(self._base_of(scores), self._features(columns))
-
-    def _base_of(self, scores: NDArray[np.float64]) -> BaseScores:
-        """Return known scores, in the unit that is deployed, as base scores."""
-        proba = np.column_stack([1 - scores, scores])
-        is_for_positive = bool(self._score_label() == self.pos_label_)
-        return BaseScores(proba, float(self.fitted_param("threshold")), is_for_positive)
-
-
-def with_score_columns(columns: Sequence[Column], of_score: Sequence[Column]) -> list[Column]:
-    """Return columns of X and those of the score; refuse a column of X with the same name."""
-    names = {column.name for column in of_score}
-    for column in columns:
-        if column.name in names:
-            raise InputError(
-                f"X has a column {column.name!r}, the name that reads_score gives to a column "
-                "of the base model's score. Rename the column, or pass reads_score=False.",
-                parameter="reads_score",
-            )
-    return [*columns, *of_score]
+        return self._ratio_columns(scores, self._features(columns))
 
 
 def _as_fitted(columns: Sequence[Column], encoding: Encoding) -> list[Column]:

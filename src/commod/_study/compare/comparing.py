@@ -227,8 +227,7 @@ class _BaseModel(Rival):
         self.pos_label = pos_label
         self.favorable_label = favorable_label
 
-    @property
-    def _requirements(self) -> Requirements:
+    def stated(self) -> Requirements:
         """Return all constraints: a base model changes nothing, so it stands beside any of them."""
         return read_constraints(self.fitted_param("constraints"))
 

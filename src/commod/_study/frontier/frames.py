@@ -81,9 +81,9 @@ def frontier_frame(
     """
     # Most programs have their rows in memory and never need these modules.
     from commod.updates._frames.columns import name_columns
+    from commod.updates._frames.fit import sweep_frame
     from commod.updates._frames.models import score_column, take_base_model
     from commod.updates._frames.pulled import WholeTable
-    from commod.updates._frames.sweep import sweep_frame
 
     if not hasattr(update, "fit_frame"):
         raise InputError(

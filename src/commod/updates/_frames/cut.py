@@ -25,7 +25,7 @@ from commod.patch.content import ratio_of
 from commod.scorecard import Scorecard
 from commod.updates._found_update import AllPeople, CountedPeople, scorecard_of
 from commod.updates._frames.lines import Lines
-from commod.updates._frames.rescans import MAX_WEIGHT_DEVIATION, check_same_people
+from commod.updates._frames.refusals import MAX_WEIGHT_DEVIATION, check_same_people
 from commod.updates._problem import FitProblem
 
 Floats = NDArray[np.float64]

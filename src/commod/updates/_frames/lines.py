@@ -33,8 +33,8 @@ from commod.updates._frames.refusals import (
     check_weights,
     missing_scores,
     missing_values,
+    rows_differ,
 )
-from commod.updates._frames.rescans import rows_differ
 from commod.updates._problem import FitProblem, problem_of
 
 Floats = NDArray[np.float64]
@@ -204,7 +204,7 @@ def rows_of_lines(update: Any, lines: Lines) -> FitRows:
     labels = None if given is None else read_labels(np.array(given), "y_true")
     update.classes_ = base_classes(update.estimator, labels)
     update._set_labels()
-    constraints = update._requirements.constraints
+    constraints = update.stated().constraints
     label = outcomes_of(labels, update.classes_, update.pos_label_, constraints)
     sensitive = {
         name: objects(lines.values[f"group {i}"]) for i, name in enumerate(table.named.sensitive)
