@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from commod import ControlledDebiaser, ScoreColumn
+from commod._data.draws import key_hashes
 from commod._record import to_plain
 from commod.constraints import DemographicParity, MinimumRate
 from commod.exceptions import CommodError, DataWarning, InputError
@@ -15,7 +16,6 @@ from commod.metrics import p_rule
 from commod.scorecard import distances
 from commod.updates import _fit_rows
 from commod.updates._frames import cut as frame_cut
-from commod.updates._frames.draws import key_hashes
 
 FEATURES = ["size", "skill", "branch"]
 

@@ -73,7 +73,7 @@ class FrameRows:
         """
         if not test_size:
             return self, self
-        from commod.updates._frames.draws import split_frame
+        from commod._data.draws import split_frame
 
         kept, part = split_frame(self.frame, test_size, key=self.key, seed=seed)
         n_test = round(test_size * self.n_rows)
@@ -84,7 +84,7 @@ class FrameRows:
 
     def sample(self, seed: int) -> LoadedRows:
         """Return about SAMPLED_ROWS random rows in memory; all rows of a smaller table."""
-        from commod.updates._frames.draws import split_frame
+        from commod._data.draws import split_frame
 
         part = self.frame
         if self.n_rows > SAMPLED_ROWS:

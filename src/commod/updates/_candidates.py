@@ -103,12 +103,9 @@ class CountedCandidate:
         update = set_target(clone(self.model), self.settings["target"])
         update._take_reading(self.model)
         update._check_parameters()
-        update._fit_problem(self.problem.with_direction(*self._moves))
+        own = self.fitted.problem
+        update._fit_problem(self.problem.with_direction(own.may_raise, own.may_lower))
         return update
-
-    @property
-    def _moves(self) -> tuple[bool, bool]:
-        return self.fitted.problem.may_raise, self.fitted.problem.may_lower
 
     def __reduce__(self) -> tuple[type[FittedCandidate], tuple[dict[str, Any], Any]]:
         return FittedCandidate, (self.settings, self.build())

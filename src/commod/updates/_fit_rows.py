@@ -82,20 +82,17 @@ class FitRows:
 
     def take(self, index: NDArray[np.intp]) -> FitRows:
         """Return the rows `index` (m,)."""
-        return FitRows(
+        names = ("label", "in_constraint", "weight", "people", "squares", "hashes")
+        arrays = {name: getattr(self, name) for name in names}
+        taken: dict[str, Any] = {n: None if a is None else a[index] for n, a in arrays.items()}
+        return replace(
+            self,
             columns=[column.take(index) for column in self.columns],
             base=self.base.take(index),
-            label=None if self.label is None else self.label[index],
             groups=self.groups.take(index),
-            in_constraint=self.in_constraint[index],
-            weight=self.weight[index],
-            group_names=self.group_names,
             strata={one: strata.take(index) for one, strata in self.strata.items()},
-            kept_groups=self.kept_groups,
-            people=None if self.people is None else self.people[index],
-            squares=None if self.squares is None else self.squares[index],
-            hashes=None if self.hashes is None else self.hashes[index],
             position=index if self.position is None else self.position[index],
+            **taken,
         )
 
     @property
@@ -531,15 +528,10 @@ def ordered_by_hash(rows: FitRows) -> FitRows:
     return replace(rows, hashes=rows.own_hashes).take(hash_order(rows))
 
 
-def n_point_rows(rows: FitRows) -> int:
-    """Return how many rows points come from: the first ones, in the order of hashes."""
-    if may_come_whole(len(rows)):
-        return len(rows)
-    bound = np.uint64(hash_bound(len(rows)))
-    return int(np.searchsorted(rows.own_hashes >> np.uint64(64 - HASH_BITS), bound))
-
-
 def point_rows(rows: FitRows) -> FitRows:
-    """Return the rows that points come from."""
-    n_rows = n_point_rows(rows)
+    """Return the rows that points come from: the first ones, in the order of hashes."""
+    if may_come_whole(len(rows)):
+        return rows
+    bound = np.uint64(hash_bound(len(rows)))
+    n_rows = int(np.searchsorted(rows.own_hashes >> np.uint64(64 - HASH_BITS), bound))
     return rows if n_rows == len(rows) else rows.take(np.arange(n_rows))

@@ -531,8 +531,7 @@ class ComparedCells:
         cls, rows: FitRows, constraint: Constraint, standing: Sequence[Standing]
     ) -> ComparedCells:
         """Return the cells of all constraints of a fit."""
-        group, n_groups = rows.large_groups
-        people = (rows.strata, group, n_groups, rows.label, rows.weight)
+        people = (rows.strata, *rows.large_groups, rows.label, rows.weight)
         made = cls.of_people(constraint, standing, *people)
         table = replace(made.table, probabilities=rows.probabilities)
         return replace(made, table=table, people=rows.people)

@@ -62,7 +62,9 @@ def fit_promise(update: Any, problem: FitProblem) -> None:
     confidence = float(update.confidence)
     choice = choose_update(constraint, tables, unchanged, target, confidence, degenerate)
     update.promised_ = choice.is_promised
-    kept = without_changes(tested[0]) if choice.kept is None else tested[choice.kept]
+    kept = tested[choice.kept or 0]
+    if choice.kept is None:  # no decision changes
+        kept = kept._replace(found=replace(kept.found, cut=np.inf))
     update._store_update(kept)
     bounds = [promised_fairness(constraint, *table, confidence) for table in tables]
     table: Table = unchanged if choice.kept is None else tables[choice.kept]
@@ -94,11 +96,6 @@ def cut_path(update: Any, problem: FitProblem) -> list[FittedUpdate]:
         stop = stop_on(replace(task, required=with_bounds(task.required, bounds)), path)
         updates.append(fitted._replace(found=replace(found, cut=stop.cut, stop=stop)))
     return updates
-
-
-def without_changes(fitted: FittedUpdate) -> FittedUpdate:
-    """Return the update that changes no decision."""
-    return fitted._replace(found=replace(fitted.found, cut=np.inf))
 
 
 def _halves(update: Any, problem: FitProblem) -> tuple[FitProblem, FitProblem]:

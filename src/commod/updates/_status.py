@@ -651,11 +651,6 @@ def _over_all_groups(update: Any, rows: FitRows, positive: Decisions, rows_text:
 # What files hold
 
 
-def without_names(groups: Sequence[LeftOutGroup]) -> tuple[LeftOutGroup, ...]:
-    """Return the groups with their sizes only."""
-    return tuple(LeftOutGroup("", group.n, None, None) for group in groups)
-
-
 def count_groups(status: str, texts: Sequence[GroupText]) -> str:
     """Return `status_` with counts in the place of every phrase that names groups.
 

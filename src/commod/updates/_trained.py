@@ -85,9 +85,9 @@ def readable_concepts(
     encoding: Encoding,
     terms: TermTable,
     weight: NDArray[np.float64],
+    moments: Moments | None = None,
     *,
     whole_columns: bool,
-    moments: Moments | None = None,
 ) -> Concepts:
     """Return trained concepts in the order of the encoding's terms, with exact zeros.
 

@@ -250,7 +250,9 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return {
             **state,
             "status_": self._status_without_names(),
-            "groups_left_out_": status.without_names(self.groups_left_out_),
+            "groups_left_out_": tuple(
+                LeftOutGroup("", group.n, None, None) for group in self.groups_left_out_
+            ),
             "_group_texts": (),
         }
 

@@ -19,6 +19,7 @@ from commod._solvers.problem import (
     RatioSchedule,
     TrainedConcepts,
     TrainedLayers,
+    raw_scorecard,
 )
 from commod.exceptions import InputError
 from commod.metrics._requirements import Requirements
@@ -429,10 +430,21 @@ class COMMOD(RatioUpdate):
         i: int,
     ) -> None:
         """Store the i-th trained model: r, history and figures on the fit rows."""
+        self.term_names_, self.network_, self.scorecard_ = encoding.term_names, None, None
         if isinstance(trained, TrainedLayers):
-            self._store_network(rows, encoding, terms, trained, i)
+            layers = [(matrix[i], bias[i]) for matrix, bias in trained.layers]
+            self.network_ = raw_network(encoding, layers, terms, rows.weight)
+            for name in CONCEPT_ATTRIBUTES:  # an earlier fit may have set them
+                self.__dict__.pop(name, None)
         else:
-            self._store_concepts(rows, encoding, terms, moments, trained, i)
+            concepts = Concepts(
+                trained.weights[i], trained.contributions[i], float(trained.intercept[i])
+            )
+            known, whole = (encoding, terms, rows.weight, moments), bool(self.concepts_by_column)
+            concepts = readable_concepts(concepts, *known, whole_columns=whole)
+            self.concept_weights_, self.intercept_ = concepts.weights, concepts.intercept
+            self.concept_contributions_ = concepts.contributions
+            self.scorecard_ = raw_scorecard(encoding, concepts, *moments[:2])
         self.history_ = {name: values[i].tolist() for name, values in trained.history.items()}
         self.n_iter_ = trained.epochs_done
         ratio = self._ratio_function().evaluate(terms)
@@ -452,37 +464,6 @@ class COMMOD(RatioUpdate):
         if trained.interrupted:
             note = f"Training was interrupted after {self.n_iter_} of {self.epochs} epochs."
             self.status_ = f"{note} {self.status_}"
-
-    def _store_concepts(
-        self,
-        rows: FitRows,
-        encoding: Encoding,
-        terms: TermTable,
-        moments: Moments,
-        trained: TrainedConcepts,
-        i: int,
-    ) -> None:
-        mean, scale, _ = moments
-        concepts = readable_concepts(
-            Concepts(trained.weights[i], trained.contributions[i], float(trained.intercept[i])),
-            encoding,
-            terms,
-            rows.weight,
-            whole_columns=bool(self.concepts_by_column),
-            moments=moments,
-        )
-        self.network_ = None
-        self._store_scorecard(encoding, concepts, mean, scale)
-
-    def _store_network(
-        self, rows: FitRows, encoding: Encoding, terms: TermTable, trained: TrainedLayers, i: int
-    ) -> None:
-        layers = [(matrix[i], bias[i]) for matrix, bias in trained.layers]
-        self.network_ = raw_network(encoding, layers, terms, rows.weight)
-        self.term_names_ = encoding.term_names
-        self.scorecard_ = None
-        for name in CONCEPT_ATTRIBUTES:  # an earlier fit may have set them
-            self.__dict__.pop(name, None)
 
     # -- applying -----------------------------------------------------------------------------
 

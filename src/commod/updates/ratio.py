@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,6 @@ from commod._data.base_model import BaseScores
 from commod._data.columns import Column, read_columns
 from commod._data.encoding import Encoding, TermTable, matching_column
 from commod._record import Audit, ScoreMap
-from commod._solvers.concepts import Concepts
-from commod._solvers.problem import raw_scorecard
 from commod._statistics.calibrating import learn_score_map, too_few_text
 from commod._statistics.score_map import map_scores
 from commod.exceptions import InputError
@@ -34,22 +32,11 @@ from commod.scorecard import (
 from commod.updates._as_patch import patch_of
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import AllowedChanges, ReadRows, RowEvaluation
+from commod.updates._network import Network
 from commod.updates.base import BaseUpdate, ChangedDecisions
 
+RatioFunction = Scorecard | Network  # that returns r
 AN_OLDER_FIT = "it was fitted by an earlier version of commod, or only its points were computed"
-
-
-class RatioFunction(Protocol):
-    """A function that returns r: the points of a `Scorecard` or the layers of a `Network`."""
-
-    @property
-    def encoding(self) -> Encoding:
-        """Return the encoding of raw columns as terms."""
-        ...
-
-    def evaluate(self, terms: TermTable) -> NDArray[np.float64]:
-        """Return r of each row, shape (n,)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -108,20 +95,6 @@ class RatioUpdate(BaseUpdate):
                 parameter="architecture",
             )
         return self.scorecard_
-
-    def _store_scorecard(
-        self,
-        encoding: Encoding,
-        concepts: Concepts,
-        mean: NDArray[np.float64],
-        scale: NDArray[np.float64],
-    ) -> None:
-        """Store a ratio on standardised terms as points on raw ones."""
-        self.concept_weights_ = concepts.weights
-        self.concept_contributions_ = concepts.contributions
-        self.intercept_ = concepts.intercept
-        self.term_names_ = encoding.term_names
-        self.scorecard_ = raw_scorecard(encoding, concepts, mean, scale)
 
     def _read_rows(
         self, X: Any, function: RatioFunction | None = None
