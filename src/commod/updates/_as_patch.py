@@ -55,7 +55,7 @@ def patch_of(update: Any, allowed: AllowedChanges) -> Patch:
                 update.scorecard_,
                 may_raise=allowed.may_raise,
                 may_lower=allowed.may_lower,
-                max_margin=_known(allowed.max_margin),
+                max_margin=known(allowed.max_margin),
                 score_columns=tuple(c.name for c in update.score_columns(np.zeros(0))),
             ),
             score_edit=update.fitted_param("score_edit"),
@@ -150,7 +150,7 @@ def _asked(update: Any) -> content.PatchRequest:
         constraints=_constraint(update).name,
         target=None if is_budget else float(update.target_),
         direction=update.fitted_param("direction", "any"),
-        **{name: _known(update.fitted_param(name)) for name in limits},
+        **{name: known(update.fitted_param(name)) for name in limits},
         further=further_constraints(update.stated()),
         points="integers" if update.fitted_param("points", "free") == "integers" else None,
     )
@@ -166,10 +166,10 @@ def _reached(update: Any) -> content.Reached:
         fairness_after=_figure(update.fairness_),
         accuracy_before=_figure(update.base_accuracy_),
         accuracy_after=_figure(update.accuracy_),
-        change_rate=_known(update.change_rate_),
-        n_gains=_known(update.n_gains_),
-        n_losses=_known(update.n_losses_),
-        limit=_known(getattr(update, "limit_", None)),
+        change_rate=known(update.change_rate_),
+        n_gains=known(update.n_gains_),
+        n_losses=known(update.n_losses_),
+        limit=known(getattr(update, "limit_", None)),
         target_met=_is_target_met(update),
         promised=getattr(update, "promised_", None),
         in_words=update._status_without_names(),
@@ -194,7 +194,8 @@ def _is_target_met(update: Any) -> bool | None:
     )
 
 
-def _known(value: Any) -> float | None:
+def known(value: Any) -> float | None:
+    """Return a figure; None for NaN."""
     return None if value is None or math.isnan(value) else float(value)
 
 
@@ -203,5 +204,5 @@ def _figure(value: Any) -> float | None:
 
     Shares of people need no rounding, because they are quotients of counts.
     """
-    known = _known(value)
-    return None if known is None else float(f"{known:.{FIGURE_DIGITS}g}")
+    figure = known(value)
+    return None if figure is None else float(f"{figure:.{FIGURE_DIGITS}g}")

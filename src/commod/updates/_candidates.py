@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from commod._evidence.cut import Path, evidence, path_of, stop_on
-from commod._evidence.search import costs_at, find_update
-from commod._evidence.task import EvidenceTask, Floats, with_bounds
+from commod._evidence.cut import Path
+from commod._evidence.search import find_update
 from commod._solvers.threads import single_blas_thread
 from commod.scorecard import Scorecard, new_decisions
 from commod.updates._found_update import (
@@ -35,6 +34,7 @@ from commod.updates._found_update import (
     settings_of,
     store_found,
     with_expectation,
+    with_target,
 )
 from commod.updates._interface import AllowedChanges, FittedCandidate, set_target
 from commod.updates._problem import FitProblem, point_problem
@@ -169,28 +169,17 @@ def _swept(
     model: Any, first: FittedUpdate, people: AllPeople | None, targets: Sequence[float]
 ) -> Iterator[Swept]:
     """Yield the update of each target, with points of the nearest anchor."""
-    settings, standing = settings_of(model)._replace(is_budget=False), first.task.bounds[1:]
+    settings = settings_of(model)._replace(is_budget=False)
     place = np.linspace(0, len(targets) - 1, N_ANCHORS + 2)[1:-1].round().astype(int)
     places = sorted(set(place.tolist())) if len(targets) > N_ANCHORS else range(len(targets))
     anchors: list[tuple[float, FittedUpdate, Path]] = []
     for i in places:
-        task = _with_target(first.task, targets[i], standing)
+        task = with_target(first.task, targets[i])
         anchor = first._replace(task=task, found=find_update(task, settings))
         if people is not None:
             counted = people.count(anchor.problem, task, anchor.found, is_swept=True)
             anchor = recount_on(counted, anchor, settings)
-        cost = costs_at(anchor.task, anchor.found.nearness, anchor.found.mean_distance)
-        score = evidence(anchor.task, anchor.found.card.counted(anchor.task), cost)
-        anchors.append((targets[i], anchor, path_of(anchor.task, score)))
+        anchors.append((targets[i], anchor, anchor.path))
     for target in targets:
         near, anchor, path = min(anchors, key=lambda one: abs(one[0] - target))
-        if near != target:
-            task = _with_target(anchor.task, target, standing)
-            stop = stop_on(task, path)
-            found = replace(anchor.found, cut=stop.cut, stop=stop)
-            anchor = anchor._replace(task=task, found=found)
-        yield Swept(target, near, anchor)
-
-
-def _with_target(task: EvidenceTask, target: float, standing: Floats) -> EvidenceTask:
-    return replace(task, required=with_bounds(task.required, (target, *standing)))
+        yield Swept(target, near, anchor if near == target else anchor.at_target(target, path))

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -28,6 +27,7 @@ from commod._text import list_names, shown
 from commod.edit import EditedPoints, apply_edits, find_terms, read_edits
 from commod.exceptions import InputError
 from commod.scorecard import Scorecard
+from commod.updates._as_patch import known
 from commod.updates._found_update import (
     FittedUpdate,
     concept_of_terms,
@@ -284,13 +284,9 @@ def fit_edit(
 
 def figures_of(update: Any) -> EditFigures:
     """Return the figures of a fitted update that a history states."""
-    return EditFigures(
-        fairness=_known(update.fairness_),
-        change_rate=_known(update.change_rate_),
-        n_gains=_known(update.n_gains_),
-        n_losses=_known(update.n_losses_),
-        reached=bool(update.reached_),
-    )
+    names = ("fairness", "change_rate", "n_gains", "n_losses")
+    figures = {name: known(getattr(update, f"{name}_")) for name in names}
+    return EditFigures(**figures, reached=bool(update.reached_))
 
 
 def _record(update: Any, plan: EditPlan) -> EditRecord:
@@ -299,7 +295,3 @@ def _record(update: Any, plan: EditPlan) -> EditRecord:
     before = figures_of(update)
     by, note = plan.by, plan.note
     return EditRecord(now, by, note, plan.edits, plan.offset, plan.refit, plan.pin, before, before)
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)

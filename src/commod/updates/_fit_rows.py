@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -242,11 +242,12 @@ def rows_of_large_groups(
     """
     sizes = groups.count(weight > 0) if sizes is None else sizes
     is_large = sizes >= min_group_size
+    listed = partial(list_names, most=MAX_LISTED_GROUPS, width=120)  # names are cut, sizes are not
     if is_large.sum() < 2:
         counts = [f"{shown(g)}: {n}" for g, n in zip(groups.labels, sizes.tolist(), strict=True)]
         raise InputError(
             f"sensitive_features has {n_of(int(is_large.sum()), 'group')} of at least "
-            f"min_group_size={min_group_size} rows ({_list_groups(counts)}), but fairness "
+            f"min_group_size={min_group_size} rows ({listed(counts)}), but fairness "
             "compares at least 2. Merge groups (cut a number into bins), add rows or lower "
             "min_group_size.",
             parameter="min_group_size",
@@ -256,7 +257,7 @@ def rows_of_large_groups(
         small = [f"{visible(name)} ({n_of(n, 'row')})" for name, n, large in sized if not large]
         warnings.warn(
             f"{n_of(len(small), 'group')} with fewer than min_group_size={min_group_size} rows "
-            f"{verb(len(small), 'be')} left out of the constraint: {_list_groups(small)}. "
+            f"{verb(len(small), 'be')} left out of the constraint: {listed(small)}. "
             "Nothing is promised about these groups.",
             DataWarning,
             stacklevel=5,
@@ -264,13 +265,6 @@ def rows_of_large_groups(
     if groups.probabilities is not None:
         return np.ones(len(weight), dtype=bool)
     return np.append(is_large, False)[groups.codes]  # the code −1 points at the last entry
-
-
-def keep_large_groups(rows: FitRows, min_group_size: int) -> FitRows:
-    """Return the rows with the groups that have enough expected rows, where groups are probable."""
-    if rows.groups.probabilities is None:
-        return rows
-    return replace(rows, kept_groups=rows.groups.count(rows.weight > 0) >= min_group_size)
 
 
 def check_both_decisions(
@@ -336,11 +330,6 @@ def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
             DataWarning,
             stacklevel=4,
         )
-
-
-def _list_groups(items: Sequence[str]) -> str:
-    """Return groups with their sizes; each name is cut already, and no size is."""
-    return list_names(items, MAX_LISTED_GROUPS, width=120)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -461,8 +450,7 @@ def with_strata(rows: FitRows, constraints: Sequence[Constraint], X: Any) -> Fit
     if all(constraint.within is None for constraint in constraints):
         return rows
     group, n_groups = rows.large_groups
-    people = None if rows.people is None else np.rint(rows.people).astype(np.intp)
-    strata = read_strata(constraints, X, group, n_groups, rows.label, rows.weight > 0, people)
+    strata = read_strata(constraints, X, group, n_groups, rows.label, rows.weight > 0)
     return replace(rows, strata=strata)
 
 
@@ -473,21 +461,18 @@ def read_strata(
     n_groups: int,
     label: Mask | None,
     is_counted: Mask | None = None,
-    n_people: Codes | None = None,
 ) -> dict[Constraint, Strata]:
     """Return the strata of each constraint that has a condition.
 
-    `group` (n,) is −1 for people whom no constraint counts. A row stands for one person, or for
-    `n_people` (n,).
+    `group` (n,) is −1 for people whom no constraint counts.
     """
     strata = {}
     for constraint in constraints:
         if constraint.within is None:
             continue
         column = read_condition(X, constraint.within.column)
-        strata[constraint] = strata_of(
-            constraint, column.codes, column.labels, group, n_groups, label, is_counted, n_people
-        )
+        people = column.codes, column.labels, group, n_groups, label, is_counted
+        strata[constraint] = strata_of(constraint, *people)
     return strata
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from commod._data.base_model import ModelScores, ScoreColumn, training_signs
 from commod._data.encoding import Encoding
-from commod._evidence.cut import Stop
+from commod._evidence.cut import Path, Stop, evidence, path_of, stop_on
 from commod._evidence.points import Points, significant
 from commod._evidence.search import (
     INNER_DIGITS,
@@ -20,12 +20,13 @@ from commod._evidence.search import (
     Regression,
     Settings,
     changed_by,
+    costs_at,
     find_card,
     recounted,
     with_nearness,
 )
 from commod._evidence.sums import dense_rows, design_of
-from commod._evidence.task import N_FOLDS, EvidenceTask
+from commod._evidence.task import N_FOLDS, EvidenceTask, with_bounds
 from commod._solvers.concepts import Concepts, by_column
 from commod._solvers.threads import single_blas_thread
 from commod._text import MAX_CHANGED
@@ -103,6 +104,23 @@ class FittedUpdate(NamedTuple):
     def changed(self) -> NDArray[np.bool_]:
         """Return the rows of the task that the update changes, shape (n,)."""
         return changed_by(self.task, self.found)
+
+    @property
+    def path(self) -> Path:
+        """Return the order in which people change as the cut falls."""
+        cost = costs_at(self.task, self.found.nearness, self.found.mean_distance)
+        return path_of(self.task, evidence(self.task, self.found.card.counted(self.task), cost))
+
+    def at_target(self, target: float, path: Path) -> FittedUpdate:
+        """Return the update with the same points, and the cut for another target on its path."""
+        task = with_target(self.task, target)
+        stop = stop_on(task, path)
+        return self._replace(task=task, found=replace(self.found, cut=stop.cut, stop=stop))
+
+
+def with_target(task: EvidenceTask, target: float) -> EvidenceTask:
+    """Return a question with another bound of the constraint that moves."""
+    return replace(task, required=with_bounds(task.required, (target, *task.bounds[1:])))
 
 
 def settings_of(update: Any) -> Settings:

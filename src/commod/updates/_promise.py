@@ -19,9 +19,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._evidence.cut import evidence, path_of, stop_on
-from commod._evidence.search import costs_at
-from commod._evidence.task import with_bounds
 from commod._solvers.threads import single_blas_thread
 from commod._statistics.promises import promise_along, promised_fairness, rows_factor
 from commod.exceptions import InputError
@@ -66,17 +63,15 @@ def fit_promise(update: Any, problem: FitProblem) -> None:
     if choice.kept is None:  # no decision changes
         kept = kept._replace(found=replace(kept.found, cut=np.inf))
     update._store_update(kept)
-    bounds = [promised_fairness(constraint, *table, confidence) for table in tables]
     table: Table = unchanged if choice.kept is None else tables[choice.kept]
     factor = rows_factor(constraint, *table, target, confidence)
     observed = constraint.value_from_counts(*tables[0])
     test = PromiseTest(
         problem=fit_problem(update, problem.rows, fit_half.encoding),  # the terms that have points
-        n_fit_rows=len(fit_half.rows),
         n_rows_needed=factor * 2 * len(held_out.rows),
         choice=choice,
         observed=float("nan") if observed is None else float(observed),
-        promised=bounds[0],
+        promised=promised_fairness(constraint, *tables[0], confidence),
         change_rate=change_rates[0],
     )
     update._store_figures(held_out, kept, test)
@@ -85,17 +80,11 @@ def fit_promise(update: Any, problem: FitProblem) -> None:
 def cut_path(update: Any, problem: FitProblem) -> list[FittedUpdate]:
     """Return updates with the same points, and cuts from the target up to near parity."""
     fitted = fit_direction(update, problem, is_new=has_enough_people(problem))
-    task, found, constraint = fitted.task, fitted.found, problem.constraint
-    cost = costs_at(task, found.nearness, found.mean_distance)
-    path = path_of(task, evidence(task, found.card.counted(task), cost))
+    path, constraint = fitted.path, problem.constraint
     ends = update._target, constraint.near_ideal
     ends = ends if constraint.shortfall(*ends) < 0 else (ends[0], constraint.ideal)
-    updates = [fitted]
-    for target in np.linspace(*ends, N_TESTED_TARGETS).tolist():
-        bounds = (target, *task.bounds[1:])
-        stop = stop_on(replace(task, required=with_bounds(task.required, bounds)), path)
-        updates.append(fitted._replace(found=replace(found, cut=stop.cut, stop=stop)))
-    return updates
+    targets = np.linspace(*ends, N_TESTED_TARGETS).tolist()
+    return [fitted, *(fitted.at_target(target, path) for target in targets)]
 
 
 def _halves(update: Any, problem: FitProblem) -> tuple[FitProblem, FitProblem]:
@@ -159,18 +148,16 @@ def fairest_first(updates: Sequence[FittedUpdate]) -> list[FittedUpdate]:
 class Choice(NamedTuple):
     """The update to keep: its position among those tested, None for no change at all.
 
-    `n_tested` promises were tested; the first failure ended the tests. `failure` says why the
-    promise of the first update failed; empty where there is a promise.
+    `failure` says why the promise of the first update failed; empty where there is a promise.
     """
 
     kept: int | None
     is_promised: bool
-    n_tested: int
     failure: Failure = ""
 
 
 class PromiseTest(NamedTuple):
-    """How a promise was tested: the problem on all rows, the size of the half to fit on.
+    """How a promise was tested; `problem` is that of all rows.
 
     `n_rows_needed` is the number of rows that the promise would need. `observed` and `promised` are
     the fairness of the first tested update on the held-out rows, and its bound for new people.
@@ -178,7 +165,6 @@ class PromiseTest(NamedTuple):
     """
 
     problem: FitProblem
-    n_fit_rows: int
     n_rows_needed: float
     choice: Choice
     observed: float
@@ -216,10 +202,10 @@ def choose_update(
             failure = "degenerate"
         elif values[0] is None or not constraint.is_met(values[0], target):
             failure = "unfair"
-        return Choice(0 if is_fairer else None, False, n_tested=1, failure=failure)
+        return Choice(0 if is_fairer else None, False, failure=failure)
     kept = [
         i
         for i, value in enumerate(values[: last + 1])
         if base is None or constraint.is_met(value, base)
     ]
-    return Choice(max(kept, default=last), is_promised=True, n_tested=last + 2)
+    return Choice(max(kept, default=last), is_promised=True)

@@ -45,7 +45,6 @@ from commod.updates._fit_rows import (
     FitRows,
     check_both_decisions,
     counted_labels,
-    keep_large_groups,
     outcomes_of,
     rows_of_large_groups,
     with_strata,
@@ -317,7 +316,9 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._code_columns = [column.name for column in features if may_hold_codes(column)]
         self._n_fit_rows, self._scores_digest = n_rows, scores_digest(base.scores)
         rows = FitRows(features, base, label, groups, in_constraint, weight, names)
-        rows = keep_large_groups(rows, self.min_group_size)
+        if groups.probabilities is not None:
+            kept = groups.count(weight > 0) >= self.min_group_size
+            rows = replace(rows, kept_groups=kept)
         rows = with_strata(rows, (self._constraint, *(s.constraint for s in self.standing())), X)
         both = plain(self._other_label(self.pos_label_)), plain(self.pos_label_)
         check_both_decisions(rows, self._constraint, both)
