@@ -25,18 +25,18 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from commod._solvers.search.rates import Cells, count_cells
 from report import show, show_at_most
 from scipy.stats import multivariate_normal, norm
 from sklearn.linear_model import LogisticRegression
 
 from commod import ControlledDebiaser
-from commod._statistics.conservative import exact_share_interval
+from commod._statistics.intervals import exact_share_interval
 from commod.datasets import make_biased
 from commod.exceptions import TargetWarning
+from commod.metrics._cells import Cells, count_cells, fairness_of
 from commod.metrics._constraint import get_constraint
-from commod.metrics._fairness import fairness_of
-from commod.updates._held_out import Choice, choose_update, is_degenerate
+from commod.updates._found_update import is_degenerate
+from commod.updates._promise import Choice, choose_update
 
 CONFIDENCE = 0.95
 FALSE_BAR, FALSE_BOUND_BAR, GIVEN_BAR, CHANGES_BAR = 0.05, 0.065, 0.90, 1.25

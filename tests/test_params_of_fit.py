@@ -27,7 +27,7 @@ from commod.rivals import (
     ThresholdOptimizer,
     lineup,
 )
-from commod.updates._notebook import figures_of
+from commod.updates._notebook import figures_table
 from quick_updates import quick_control
 from scored_people import GROUP, SCORED, X, Y, quick
 
@@ -104,7 +104,7 @@ def outcome(update):
         "settings": why.settings,
         "request": update.request(),
         "status": update.status_,
-        "figures": figures_of(update),
+        "figures": figures_table(update),
         "allowed": update.allowed_changes(),
         "unread": update.unread_columns(),
         "base": update.read_base(X).scores,

@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from commod._data.weights import check_weights
+from commod._data.labels import check_weights
 from commod.exceptions import InputError
 
 NAN = math.nan

@@ -28,7 +28,7 @@ from commod._evidence.points import (
     whole,
 )
 from commod._evidence.sums import design_of, sums_of
-from commod.updates._evidence_task import evidence_task
+from commod.updates._problem import evidence_task
 
 ALPHA = 30.0
 

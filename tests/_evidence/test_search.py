@@ -28,7 +28,7 @@ from commod._evidence.search import (
     with_nearness,
 )
 from commod._evidence.task import N_FOLDS, Caps
-from commod.updates._evidence_task import evidence_task
+from commod.updates._problem import evidence_task
 
 PARITY, ODDS = c.DemographicParity(ratio=0.9), c.EqualizedOdds(0.2)
 BOTH = c.DemographicParity(ratio=0.85) & c.MinimumRate(0.55)

@@ -7,7 +7,7 @@ from small_tasks import People, membership, written_out
 from commod._evidence import sums as sums_module
 from commod._evidence.sums import dense_rows, design_of, sums_of
 from commod._evidence.task import N_FOLDS
-from commod.updates._evidence_task import evidence_task
+from commod.updates._problem import evidence_task
 
 
 def dense_sums(task, full, local, rows):

@@ -34,7 +34,7 @@ from commod.rivals import (
     WassersteinPostProcessing,
 )
 from commod.scorecard import Scorecard
-from commod.updates._held_out import split_in_halves
+from commod.updates._promise import split_in_halves
 from quick_updates import quick_control
 
 N = 900

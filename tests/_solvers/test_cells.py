@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from commod._solvers.cells import Cells, count_cells
+from commod.metrics._cells import Cells, count_cells
 
 
 @pytest.mark.parametrize(

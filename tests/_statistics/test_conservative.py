@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from commod._statistics.conservative import (
+from commod._statistics.intervals import (
     difference_safe_bound,
+    difference_upper_bound,
     exact_share_interval,
+    ratio_lower_bound,
     ratio_safe_bound,
 )
-from commod._statistics.intervals import difference_upper_bound, ratio_lower_bound
 from commod._statistics.promises import _promised
 
 ALPHA = 0.05

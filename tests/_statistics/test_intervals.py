@@ -11,7 +11,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from commod._statistics.conservative import difference_safe_bound, ratio_safe_bound
 from commod._statistics.intervals import (
     _difference_distance,
     _is_significant,
@@ -19,9 +18,11 @@ from commod._statistics.intervals import (
     as_floats,
     difference_interval,
     difference_null_variance,
+    difference_safe_bound,
     difference_upper_bound,
     ratio_lower_bound,
     ratio_null_variance,
+    ratio_safe_bound,
 )
 from commod._statistics.promises import (
     _promised,

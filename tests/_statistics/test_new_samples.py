@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commod._statistics.new_samples import expected_fairness
+from commod._statistics.promises import expected_fairness
 
 RATES = st.lists(st.floats(0.1, 0.9), min_size=2, max_size=4)
 

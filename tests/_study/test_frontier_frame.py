@@ -14,7 +14,7 @@ from commod._study.evaluation import EvaluationRows
 from commod._study.frontier.frames import EvaluationCounts
 from commod.constraints import DemographicParity, MinimumRate
 from commod.exceptions import DataWarning, InputError
-from commod.updates import _point_rows
+from commod.updates import _fit_rows
 
 N = 6000
 FEATURES = ["income", "age", "town"]
@@ -48,7 +48,7 @@ X = TABLE[[*FEATURES, "f"]]
 def few_point_rows():
     """Let points come from a part of 6,000 rows, as on more than a million."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(_point_rows, "MAX_POINT_ROWS", 2000)
+        patched.setattr(_fit_rows, "MAX_POINT_ROWS", 2000)
         yield
 
 

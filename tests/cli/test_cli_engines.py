@@ -20,7 +20,7 @@ from commod._data.batch_scores import score_rows
 from commod.cli import _engines, _frame_rows
 from commod.cli._engines import EngineOptions, Need, TableSize
 from commod.exceptions import InputError
-from commod.updates import _candidates, _point_rows
+from commod.updates import _candidates, _fit_rows
 from commod.updates._frames import scored as scoring
 
 duckdb = pytest.importorskip("duckdb")
@@ -34,7 +34,7 @@ N = 6000
 def few_point_rows():
     """Let points come from a part of 6,000 rows, as on more than a million."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(_point_rows, "MAX_POINT_ROWS", 2000)
+        patched.setattr(_fit_rows, "MAX_POINT_ROWS", 2000)
         patched.setattr(_frame_rows, "SAMPLED_ROWS", 2000)
         yield
 

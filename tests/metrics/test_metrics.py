@@ -30,7 +30,7 @@ from commod.metrics import (
     score_agreement,
     true_positive_rate_difference,
 )
-from commod.metrics._fairness import fairness_of, group_shares
+from commod.metrics._cells import fairness_of, group_shares
 
 FAIRNESS = {
     "demographic_parity": p_rule,

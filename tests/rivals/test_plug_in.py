@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from commod._solvers.cells import Cells
+from commod.metrics._cells import Cells
 from commod.rivals._solvers import plug_in
 from commod.rivals._solvers.plug_in import (
     LinearProgramme,

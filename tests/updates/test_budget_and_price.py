@@ -12,7 +12,8 @@ from commod import ScoreColumn
 from commod.datasets import make_biased
 from commod.exceptions import CommodWarning
 from commod.metrics._constraint import CONSTRAINTS, get_constraint
-from commod.updates._held_out import choose_update, is_degenerate
+from commod.updates._found_update import is_degenerate
+from commod.updates._promise import choose_update
 from quick_updates import quick_control
 
 

@@ -15,7 +15,7 @@ from commod.constraints import (
     TruePositiveRateParity,
 )
 from commod.exceptions import InputError
-from commod.updates._adversaries import adversary_of
+from commod.updates._trained import adversary_of
 
 PARITY = DemographicParity(difference=...)
 WITHIN = PARITY.within("dept", min_rows=20)
@@ -132,7 +132,7 @@ def read_adversary(constraints, X, y, s):
     update = COMMOD(ScoreColumn("score"), constraints=constraints)
     update._record_params()
     rows = update._read_fit_rows(X, y, s, None)
-    (asked,) = update._requirements.constraints
+    (asked,) = update.stated().constraints
     return adversary_of(asked, rows.strata_of(asked), rows, rows.label * 1.0, rows.weight)
 
 

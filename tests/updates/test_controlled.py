@@ -30,8 +30,8 @@ from commod._data.encoding import BinTerms, CategoryTerms
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError, TargetWarning
 from commod.metrics import fairness_value, p_rule
-from commod.updates import _held_out, _status
-from commod.updates._held_out import split_in_halves
+from commod.updates import _promise, _status
+from commod.updates._promise import split_in_halves
 from quick_updates import quick_control
 
 N = 300
@@ -1059,8 +1059,8 @@ def test_one_of_three_groups_that_must_change_most_is_looked_for_alone():
 
 def test_a_refused_promise_says_nothing_about_updates_that_were_not_tested():
     """Cheaper updates may keep the target on held-out rows; the first failure ended the tests."""
-    choice = _held_out.Choice(0, False, 1, "unfair")
-    test = _held_out.PromiseTest(None, 400, np.inf, choice, 0.75, 0.7, 0.1)
+    choice = _promise.Choice(0, False, "unfair")
+    test = _promise.PromiseTest(None, np.inf, choice, 0.75, 0.7, 0.1)
     text = _status.promise_text("P-rule ≥ 0.8", 0.95, test, "for the groups a, b")
     assert "no update" not in text
     assert text.endswith(
@@ -1071,8 +1071,8 @@ def test_a_refused_promise_says_nothing_about_updates_that_were_not_tested():
 
 def test_a_refused_promise_says_which_check_failed():
     def text(failure, n_rows):
-        choice = _held_out.Choice(0, False, 1, failure)
-        test = _held_out.PromiseTest(None, 400, n_rows, choice, 0.85, 0.75, 0.6)
+        choice = _promise.Choice(0, False, failure)
+        test = _promise.PromiseTest(None, n_rows, choice, 0.85, 0.75, 0.6)
         return _status.promise_text("P-rule ≥ 0.8", 0.95, test, "for the groups a, b")
 
     rows = text("too few rows", 1234.0)

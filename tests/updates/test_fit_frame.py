@@ -8,14 +8,14 @@ import pyarrow as pa
 import pytest
 
 from commod import ControlledDebiaser, ScoreColumn
+from commod._data.draws import key_hashes
 from commod._record import to_plain
 from commod.constraints import DemographicParity, MinimumRate
 from commod.exceptions import CommodError, DataWarning, InputError
 from commod.metrics import p_rule
 from commod.scorecard import distances
-from commod.updates import _point_rows
+from commod.updates import _fit_rows
 from commod.updates._frames import cut as frame_cut
-from commod.updates._frames.draws import key_hashes
 
 FEATURES = ["size", "skill", "branch"]
 
@@ -59,7 +59,7 @@ def arrow(frame):
 @pytest.fixture
 def few_point_rows(monkeypatch):
     """Let points come from a part of the table, as on more than a million rows."""
-    monkeypatch.setattr(_point_rows, "MAX_POINT_ROWS", FEW_ROWS)
+    monkeypatch.setattr(_fit_rows, "MAX_POINT_ROWS", FEW_ROWS)
 
 
 def fit(frame=TABLE, engine="duckdb", key="id", columns=None, **params):
@@ -173,7 +173,7 @@ def test_bins_lead_to_the_cut_of_single_values(monkeypatch):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_cut_of_a_large_table_is_that_of_brute_force(seed, max_single, monkeypatch):
     """Of all cuts along the points, the first at which the target holds on all 300 rows."""
-    monkeypatch.setattr(_point_rows, "MAX_POINT_ROWS", 100)
+    monkeypatch.setattr(_fit_rows, "MAX_POINT_ROWS", 100)
     monkeypatch.setattr(frame_cut, "MAX_SINGLE", max_single)
     table = people(300, seed)
     update = fit(table, target=0.7, target_on="fit_rows", direction="gains_only", max_lines=None)
@@ -190,7 +190,7 @@ def test_the_cut_of_a_large_table_is_that_of_brute_force(seed, max_single, monke
 
 @pytest.mark.parametrize("bound", [10_000, FEW_ROWS])
 def test_spark_gives_the_same_patch(spark, bound, monkeypatch):
-    monkeypatch.setattr(_point_rows, "MAX_POINT_ROWS", bound)
+    monkeypatch.setattr(_fit_rows, "MAX_POINT_ROWS", bound)
     in_spark = fit(engine=lambda table: spark.createDataFrame(arrow(table)).repartition(3))
     assert content(in_spark) == content(fit_in_memory())
 
@@ -210,7 +210,7 @@ def test_a_key_is_documented():
 
 @pytest.mark.parametrize("bound", [10_000, FEW_ROWS])
 def test_figures_are_those_of_all_rows(bound, monkeypatch):
-    monkeypatch.setattr(_point_rows, "MAX_POINT_ROWS", bound)
+    monkeypatch.setattr(_fit_rows, "MAX_POINT_ROWS", bound)
     update = fit()
     after = decisions(update)
     assert update.n_rows_ == len(TABLE)
@@ -260,7 +260,7 @@ def test_caps_and_margins_are_kept():
 def test_a_promise_rests_on_the_rows_with_the_smallest_hash():
     update = fit(confidence=0.9, target=0.5)
     draws = key_hashes(TABLE["id"].to_numpy()) >> np.uint64(33)
-    part = TABLE[draws < _point_rows.hash_bound(len(TABLE))]
+    part = TABLE[draws < _fit_rows.hash_bound(len(TABLE))]
     assert update.n_rows_ == len(part) // 2 < FEW_ROWS
     assert update.promised_
 
@@ -271,7 +271,7 @@ def test_a_promise_rests_on_the_rows_with_the_smallest_hash():
 
 @pytest.mark.parametrize("bound", [10_000, FEW_ROWS])
 def test_a_group_of_forty_counts_and_one_of_ten_does_not(bound, monkeypatch):
-    monkeypatch.setattr(_point_rows, "MAX_POINT_ROWS", bound)
+    monkeypatch.setattr(_fit_rows, "MAX_POINT_ROWS", bound)
     table = TABLE.copy()
     table.loc[:39, "g"] = "rare"
     table.loc[40:49, "g"] = "few"
@@ -307,7 +307,7 @@ def test_a_group_of_one_decision_only():
     ],
 )
 def test_missing_and_invalid_values_are_refused(engine, column, value, message, bound, monkeypatch):
-    monkeypatch.setattr(_point_rows, "MAX_POINT_ROWS", bound)
+    monkeypatch.setattr(_fit_rows, "MAX_POINT_ROWS", bound)
     table = TABLE.copy()
     if value is None and table[column].dtype.kind == "i":
         table[column] = table[column].astype("Int64")
@@ -326,7 +326,7 @@ def test_nan_groups_are_missing():
 
 @pytest.mark.parametrize("bound", [10_000, FEW_ROWS])
 def test_a_key_that_many_rows_share_is_refused(bound, monkeypatch):
-    monkeypatch.setattr(_point_rows, "MAX_POINT_ROWS", bound)
+    monkeypatch.setattr(_fit_rows, "MAX_POINT_ROWS", bound)
     with pytest.raises(InputError, match="Too many rows share a key"):
         fit(TABLE.assign(id=TABLE["id"] % 3))
 
@@ -344,7 +344,7 @@ def test_unknown_groups_are_those_of_fit_and_refused_on_a_large_table(monkeypatc
     table = TABLE.assign(g=TABLE["g"].where(TABLE["id"] % 4 > 0, None))
     asked = {"unknown_groups": "ignore", "key": None}
     assert content(fit(table, **asked)) == content(fit_in_memory(table, **asked))
-    monkeypatch.setattr(_point_rows, "MAX_POINT_ROWS", FEW_ROWS)
+    monkeypatch.setattr(_fit_rows, "MAX_POINT_ROWS", FEW_ROWS)
     with pytest.raises(InputError) as refused:
         fit(table, **asked)
     assert refused.value.parameter == "unknown_groups"
@@ -386,7 +386,7 @@ def test_an_object_that_is_no_model_is_refused_with_a_way_out():
 
 @pytest.mark.parametrize("bound", [10_000, FEW_ROWS])
 def test_parquet_folders_and_datasets_are_read_where_they_are(tmp_path, bound, monkeypatch):
-    monkeypatch.setattr(_point_rows, "MAX_POINT_ROWS", bound)
+    monkeypatch.setattr(_fit_rows, "MAX_POINT_ROWS", bound)
     dataset = pytest.importorskip("pyarrow.dataset")
     TABLE.iloc[:900].to_parquet(tmp_path / "a.parquet")
     TABLE.iloc[900:].to_parquet(tmp_path / "b.parquet")

@@ -14,7 +14,7 @@ from commod import ControlledDebiaser, ScoreColumn
 from commod.constraints import DemographicParity
 from commod.exceptions import CommodError, InputError, InputTypeError, TargetWarning
 from commod.metrics import p_rule
-from commod.updates import _point_rows
+from commod.updates import _fit_rows
 from commod.updates._frames import columns
 from commod.updates._frames.columns import open_frame
 from commod.updates._frames.refusals import check_same_people
@@ -45,7 +45,7 @@ def arrow(frame):
 @pytest.fixture(autouse=True)
 def few_point_rows(monkeypatch):
     """Let points come from a part of 1,500 rows, as on more than a million."""
-    monkeypatch.setattr(_point_rows, "MAX_POINT_ROWS", 600)
+    monkeypatch.setattr(_fit_rows, "MAX_POINT_ROWS", 600)
 
 
 def fit(frame, columns=None, **params):

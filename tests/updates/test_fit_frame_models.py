@@ -25,7 +25,7 @@ from sklearn.preprocessing import OneHotEncoder
 from commod import ControlledDebiaser, ScoreColumn
 from commod._data.batch_scores import BatchTypes, dictionary_values, pandas_rows, regrouped
 from commod.exceptions import BaseModelError, BaseModelWarning, InputError
-from commod.updates import _point_rows
+from commod.updates import _fit_rows
 from commod.updates._frames import scored as scoring
 from commod.updates._frames.scored import with_scores
 
@@ -83,7 +83,7 @@ def small_batches(monkeypatch, tmp_path_factory):
     folder = tmp_path_factory.mktemp("temporary")
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     monkeypatch.setattr(scoring, "BATCH_ROWS", 700)
-    monkeypatch.setattr(_point_rows, "MAX_POINT_ROWS", FEW_ROWS)
+    monkeypatch.setattr(_fit_rows, "MAX_POINT_ROWS", FEW_ROWS)
     yield
     assert os.listdir(folder) == []
 
@@ -115,7 +115,7 @@ def fit(frame, model=MODEL, **given):
 @pytest.fixture(scope="module")
 def known():
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(_point_rows, "MAX_POINT_ROWS", FEW_ROWS)
+        patched.setattr(_fit_rows, "MAX_POINT_ROWS", FEW_ROWS)
         return fit(duckdb.from_arrow(SCORED), ScoreColumn("f"))
 
 
@@ -153,7 +153,7 @@ def test_spark_workers_score_their_partitions(spark, known):
 
 def test_a_model_gives_the_update_of_fit(monkeypatch):
     """The whole table is here: `fit` on the same rows gives the same sentences and points."""
-    monkeypatch.setattr(_point_rows, "MAX_POINT_ROWS", 10_000)
+    monkeypatch.setattr(_fit_rows, "MAX_POINT_ROWS", 10_000)
     asked = {"target": 0.8, "fit_rows_are_new": None}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

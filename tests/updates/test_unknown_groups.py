@@ -22,8 +22,8 @@ from commod.constraints import DemographicParity, MinimumRate, MinimumTruePositi
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.rivals import LPP
-from commod.updates._expectation_text import smallest_cell_text
-from commod.updates._unknown_groups import proven_limit
+from commod.updates._problem import proven_limit
+from commod.updates._status import smallest_cell_text
 from quick_updates import quick_control
 
 ERRORS = "equalized_odds"

@@ -9,9 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.groups import Groups, read_groups
-from commod._data.labels import binary_outcome, binary_outcomes, read_label_pair, read_labels
+from commod._data.labels import (
+    binary_outcome,
+    binary_outcomes,
+    check_weights,
+    read_label_pair,
+    read_labels,
+)
 from commod._data.tables import check_same_rows
-from commod._data.weights import check_weights
 
 
 @dataclass(frozen=True)

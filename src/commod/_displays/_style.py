@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from commod.updates._check import check_update
+from commod.updates.base import check_update
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.encoding import TermTable
-from commod._statistics.new_samples import drawn_rates
+from commod._statistics.promises import drawn_rates
 from commod.metrics._comparison import GroupComparison
 from commod.metrics._constraint import Constraint
 

@@ -30,7 +30,6 @@ from commod._record.edits import AnyEdit
 from commod._reporting.explain.explanation import expected_of
 from commod.edit import EditedPoints, apply_edits
 from commod.scorecard import EvidenceRule
-from commod.updates._compared import all_kept
 from commod.updates._edit import (
     EditedCard,
     EditPlan,
@@ -43,11 +42,8 @@ from commod.updates._edit import (
     fitted_on_same_rows,
     set_by_hand,
 )
-from commod.updates._evidence_task import evidence_task
-from commod.updates._found_update import Expectation
-from commod.updates._held_out import is_degenerate
-from commod.updates._problem import FitProblem
-from commod.updates._stored_update import rule_of
+from commod.updates._found_update import Expectation, is_degenerate, rule_of
+from commod.updates._problem import FitProblem, all_kept, evidence_task
 
 
 class PeopleOfFit(NamedTuple):

@@ -24,7 +24,7 @@ from commod._explore.edits import FittedRows, PeopleOfFit, build, without_warnin
 from commod.exceptions import CommodError
 from commod.updates import ControlledDebiaser
 from commod.updates._edit import EditPlan
-from commod.updates._steps import Listener, listening, tell
+from commod.updates._interface import Listener, listening, tell
 
 _LENGTH = struct.Struct(">Q")
 STARTING = 60.0  # seconds that a process may take to start and to read the rows

@@ -15,8 +15,11 @@ from numpy.typing import NDArray
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
+from commod._data.encoding import Encoding, TermTable
+
 NEGLIGIBLE_WEIGHT = 0.01  # of a concept's norm: a smaller weight counts as zero (the paper's ε)
 NEGLIGIBLE_CONCEPT = 1e-3  # standard deviations of r: a smaller concept has no visible effect
+MAX_CONCEPT_ROWS = 20_000  # on which columns are grouped into concepts
 
 
 @dataclass(frozen=True)
@@ -113,3 +116,27 @@ def _clusters(
     np.fill_diagonal(distance, 0.0)
     tree = hierarchy.linkage(squareform(distance, checks=False), method="average")
     return np.asarray(hierarchy.fcluster(tree, k, criterion="maxclust") - 1, dtype=np.intp)
+
+
+def by_column(
+    concepts: Concepts,
+    encoding: Encoding,
+    terms: TermTable,
+    scale: NDArray[np.float64],
+    weight: NDArray[np.float64],
+) -> Concepts:
+    """Return the same ratio with each raw column in one concept.
+
+    `partition_by_column` groups the columns by their correlation on at most MAX_CONCEPT_ROWS rows.
+    """
+    weighted = np.flatnonzero(weight)
+    sample = weighted[:: -(-len(weighted) // MAX_CONCEPT_ROWS)]
+    if len(sample) < len(terms):
+        terms, weight = terms.take(sample), weight[sample]
+    total = concepts.contributions @ concepts.weights
+    columns = np.array(encoding.term_columns, dtype=object)
+    used = dict.fromkeys(columns[total != 0])
+    added = [terms.total(np.where(columns == name, total / scale, 0.0), 0.0) for name in used]
+    if not added:
+        return concepts
+    return partition_by_column(concepts, encoding.term_columns, np.column_stack(added), weight)

@@ -27,7 +27,7 @@ from scipy.optimize import nnls
 from commod._data.arrays import Floats, Mask
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._record.score_map import ScoreKnot, ScoreMap
-from commod._statistics.score_map import ramp_ends
+from commod._statistics.score_map import brier_score, ramp_ends, reliability_error
 
 # ---------------------------------------------------------------------------------------------
 # Compare scores with true labels: bins of about equally many people, error and Brier score
@@ -270,46 +270,3 @@ def _rising_values(gram: Floats, moment: Floats, ends: Floats) -> Floats:
     # no probability lies beyond 0 or 1, and every line still rises
     room = ends[-1]
     return np.minimum(values, room - MIN_SLOPE * (room - ends[1:]))
-
-
-N_BINS = 10
-
-
-def score_bins(scores: Floats) -> NDArray[np.intp]:
-    """Return the number of each score's bin, shape (n,).
-
-    There are at most ten bins with about equally many people. Equal scores share a bin.
-
-    Examples
-    --------
-    >>> score_bins(np.array([0.1, 0.1, 0.9])).tolist()
-    [0, 0, 1]
-    """
-    edges = np.unique(np.quantile(scores, np.arange(1, N_BINS) / N_BINS))
-    numbers = np.searchsorted(edges, scores, side="right")
-    return np.unique(numbers, return_inverse=True)[1]
-
-
-def brier_score(scores: Floats, label: Mask, weight: Floats | None = None) -> float:
-    """Return the mean squared difference of score and true label, in [0, 1].
-
-    Examples
-    --------
-    >>> brier_score(np.array([0.5, 1.0]), np.array([True, True]))
-    0.125
-    """
-    return float(np.average((scores - label) ** 2, weights=weight))
-
-
-def reliability_error(scores: Floats, label: Mask, weight: Floats) -> float:
-    """Return the mean distance between mean score and observed share of the bins, weighted.
-
-    Examples
-    --------
-    >>> people = np.array([0.1, 0.1, 0.9]), np.array([True, False, True])
-    >>> round(reliability_error(*people, np.ones(3)), 3)
-    0.3
-    """
-    bins = score_bins(scores)
-    distances = np.abs(np.bincount(bins, weight * (scores - label)))
-    return float(distances.sum() / weight.sum())

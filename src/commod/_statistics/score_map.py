@@ -1,8 +1,4 @@
-"""Apply a map from edited scores to calibrated probabilities.
-
-Every engine of a patch computes the same sum and product of the same numbers, so the results of
-NumPy, SQL and ONNX are equal wherever the edited scores are.
-"""
+"""Apply a map from edited scores to calibrated probabilities, and measure calibration."""
 
 from __future__ import annotations
 
@@ -13,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
 from commod._record.score_map import ScoreMap
 
-FloatArray = NDArray[np.float64]
+N_BINS = 10
 
 
 RAMP = 2e-3  # of each side: the line next to the threshold, which may be steep
@@ -67,7 +64,7 @@ def pieces_of(score_map: ScoreMap) -> tuple[MapPiece, ...]:
     return tuple(pieces)
 
 
-def map_scores(score_map: ScoreMap, scores: FloatArray, threshold: float) -> FloatArray:
+def map_scores(score_map: ScoreMap, scores: Floats, threshold: float) -> Floats:
     """Return the calibrated probability of each edited score, shape (n,).
 
     The threshold stays the threshold. A score above it stays strictly above, and one below it
@@ -88,3 +85,47 @@ def map_scores(score_map: ScoreMap, scores: FloatArray, threshold: float) -> Flo
     above, below = math.nextafter(threshold, 1.0), math.nextafter(threshold, 0.0)
     kept = np.where(scores > threshold, np.maximum(mapped, above), np.minimum(mapped, below))
     return np.where(scores == threshold, threshold, kept)
+
+
+# ---------------------------------------------------------------------------------------------
+# Scores beside true labels
+
+
+def score_bins(scores: Floats) -> NDArray[np.intp]:
+    """Return the number of each score's bin, shape (n,).
+
+    There are at most ten bins with about equally many people. Equal scores share a bin.
+
+    Examples
+    --------
+    >>> score_bins(np.array([0.1, 0.1, 0.9])).tolist()
+    [0, 0, 1]
+    """
+    edges = np.unique(np.quantile(scores, np.arange(1, N_BINS) / N_BINS))
+    numbers = np.searchsorted(edges, scores, side="right")
+    return np.unique(numbers, return_inverse=True)[1]
+
+
+def brier_score(scores: Floats, label: Mask, weight: Floats | None = None) -> float:
+    """Return the mean squared difference of score and true label, in [0, 1].
+
+    Examples
+    --------
+    >>> brier_score(np.array([0.5, 1.0]), np.array([True, True]))
+    0.125
+    """
+    return float(np.average((scores - label) ** 2, weights=weight))
+
+
+def reliability_error(scores: Floats, label: Mask, weight: Floats) -> float:
+    """Return the mean distance between mean score and observed share of the bins, weighted.
+
+    Examples
+    --------
+    >>> people = np.array([0.1, 0.1, 0.9]), np.array([True, False, True])
+    >>> round(reliability_error(*people, np.ones(3)), 3)
+    0.3
+    """
+    bins = score_bins(scores)
+    distances = np.abs(np.bincount(bins, weight * (scores - label)))
+    return float(distances.sum() / weight.sum())

@@ -21,21 +21,18 @@ from commod._data.disclosure import FEWEST_DESCRIBED, in_totals
 from commod._data.groups import read_groups
 from commod._data.labels import check_length, distinct_labels, read_labels
 from commod._data.tables import check_same_rows, n_rows_of
-from commod._solvers.cells import Cells, count_cells
 from commod._text import did_you_mean, label_text, list_names, n_of
 from commod.bounds import exact_fairness, fewest_expected_changes
 from commod.bounds._counts import fewest_number
 from commod.bounds._general import fewest_changes_of
 from commod.exceptions import InputError
-from commod.metrics._cells import Strata
+from commod.metrics._cells import Cells, Strata, count_cells, fairness_of
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
-from commod.metrics._fairness import fairness_of
-from commod.metrics._outscoring import Sides
-from commod.metrics._pairs import change_shares
-from commod.updates._compared import ComparedCells, Standing
-from commod.updates._conditions import read_strata
+from commod.metrics._outscoring import Sides, change_shares
 from commod.updates._controlled_parameters import given_groups
+from commod.updates._fit_rows import read_strata
 from commod.updates._interface import AllowedChanges, Decisions, RawRows
+from commod.updates._problem import ComparedCells, Standing
 from commod.updates.base import BaseUpdate, expected_moves
 
 Counts = NDArray[np.int64]

@@ -1,19 +1,25 @@
 """Write numbers, names from outside, plurals and targets: one way for each in the library."""
 
-from commod._text.names import json_text, plain, shorten, visible
+from commod._text.names import (
+    MAX_LISTED_GROUPS,
+    did_you_mean,
+    json_text,
+    list_names,
+    plain,
+    shorten,
+    shown,
+    visible,
+)
 from commod._text.numbers import (
     NOT_KNOWN,
     count,
     estimate,
-    has_interval,
     number,
     of_hundred,
-    outscoring_text,
     percent,
     percentage_points,
     points,
     signed_number,
-    true_shares_text,
 )
 from commod._text.phrases import (
     EVIDENCE,
@@ -24,12 +30,14 @@ from commod._text.phrases import (
     codes_text,
     distinct,
     distinct_pair,
+    has_interval,
     label_text,
     most_change_text,
     n_of,
+    outscoring_text,
     plural,
     small_group_text,
+    true_shares_text,
     verb,
 )
 from commod._text.snippet import Table, first_rows, snippet
-from commod._text.suggestions import MAX_LISTED_GROUPS, did_you_mean, list_names, shown

@@ -19,7 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from commod._data.arrays import Floats
-from commod.bounds._counts import CountProblem, read_target, solve_fewest_changes
+from commod.bounds._counts import (
+    CountProblem,
+    read_target,
+    simple_requirement,
+    solve_fewest_changes,
+)
 from commod.bounds._integer import without_debug_lines
 from commod.bounds._levels import (
     MARGIN,
@@ -29,7 +34,6 @@ from commod.bounds._levels import (
     best_interval,
     largest_denominator,
 )
-from commod.bounds._requirement import simple_requirement
 from commod.bounds._tables import CountTable, check_budget, read_problem
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike

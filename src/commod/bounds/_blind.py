@@ -22,8 +22,7 @@ from commod._data.tables import check_same_rows
 from commod._evidence.cut import best_stop, evidence
 from commod._evidence.prices import Pricing, priced_rows
 from commod._evidence.task import N_FOLDS, EvidenceTask, Required
-from commod.bounds._counts import read_target
-from commod.bounds._requirement import simple_requirement
+from commod.bounds._counts import read_target, simple_requirement
 from commod.bounds._tables import count_problem, read_table
 from commod.metrics._cells import CellTable, Strata
 from commod.metrics._constraint import Constraint, ConstraintLike, missing_labels

@@ -27,10 +27,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.arrays import Floats, Mask
-from commod._data.labels import check_length, one_dimensional
+from commod._data.labels import check_costs, check_length, one_dimensional
 from commod._data.tables import check_same_rows
-from commod._data.weights import check_costs
-from commod.bounds._counts import CountProblem, read_counts, read_target, solve_fewest_changes
+from commod.bounds._counts import (
+    CountProblem,
+    read_counts,
+    read_target,
+    simple_requirement,
+    solve_fewest_changes,
+)
 from commod.bounds._fewest import solve_one_rate_row
 from commod.bounds._levels import (
     CountInterval,
@@ -40,7 +45,6 @@ from commod.bounds._levels import (
     best_interval,
     gap_floor,
 )
-from commod.bounds._requirement import simple_requirement
 from commod.bounds._tables import Flips, check_budget, count_problem, read_table
 from commod.exceptions import InputError
 from commod.metrics._constraint import ConstraintLike, get_constraint, missing_labels

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._text import n_of
+from commod._text import n_of, shown
 from commod.bounds._fewest import solve_one_rate_row, solve_two_rate_rows
 from commod.bounds._levels import (
     Floor,
@@ -21,9 +21,9 @@ from commod.bounds._levels import (
     ratio_floor,
     smallest_step,
 )
-from commod.bounds._requirement import simple_constraint
 from commod.exceptions import InputError
-from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
+from commod.metrics._constraint import CONSTRAINTS, Constraint, ConstraintLike, get_constraint
+from commod.metrics._requirements import Requirements, read_constraints
 
 
 def read_target(constraints: ConstraintLike, target: Any) -> Fraction:
@@ -316,3 +316,56 @@ def _read_table(values: Any, name: str, n_rows: int) -> IntArray:
             parameter=name,
         )
     return counts.astype(np.int64)
+
+
+# ---------------------------------------------------------------------------------------------
+# Constraints that have exact limits
+
+
+def read_requirements(constraints: Any, target: Any) -> tuple[Requirements, tuple[Any, ...]]:
+    """Return the constraints and the bound of each, from the objects or from `target`."""
+    requirements = read_constraints(constraints, target)
+    bounds = tuple(target if bound is None else bound for bound in requirements.bounds)
+    for part, bound in zip(requirements.parts, bounds, strict=True):
+        if bound is None:
+            raise InputError(
+                f"target=None must be a number, because {part.constraint.name} has no bound. State "
+                f"it here, or in the text: '{part.constraint.name} {part.constraint.sign} 0.5'.",
+                parameter="target",
+            )
+    return requirements, bounds
+
+
+def simple_requirement(constraints: Any, target: Any, purpose: str) -> tuple[Constraint, Any]:
+    """Return the one constraint and its bound; it must compare rates of all people."""
+    requirements, bounds = read_requirements(constraints, target)
+    return _only_simple(requirements, constraints, purpose), bounds[0]
+
+
+def simple_constraint(constraints: Any, purpose: str) -> Constraint:
+    """Return the one constraint; it must compare rates of all people by ratio or difference.
+
+    `purpose` says what is computed.
+    """
+    if isinstance(constraints, str) and constraints in CONSTRAINTS:
+        return CONSTRAINTS[constraints]
+    if isinstance(constraints, Constraint) and constraints.is_simple:
+        return constraints
+    if isinstance(constraints, str | Constraint):
+        constraints = get_constraint(constraints)
+    return _only_simple(read_constraints(constraints), constraints, purpose)
+
+
+def _only_simple(requirements: Requirements, constraints: Any, purpose: str) -> Constraint:
+    (first, *others) = requirements.constraints
+    if others or not first.is_simple:
+        found = (
+            "several constraints" if others else shown(getattr(constraints, "name", constraints))
+        )
+        raise InputError(
+            f"{purpose} is known for one constraint that compares selection rates, true or false "
+            f"positive rates of all people by ratio or difference; got {found}. "
+            "bounds.minimal_changes takes every constraint and combination.",
+            parameter="constraints",
+        )
+    return first

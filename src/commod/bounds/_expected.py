@@ -10,9 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.arrays import Floats
-from commod.bounds._counts import CountProblem, read_counts, read_target
+from commod.bounds._counts import (
+    CountProblem,
+    read_counts,
+    read_target,
+    simple_constraint,
+    simple_requirement,
+)
 from commod.bounds._levels import IntArray, RateRowCounts, relaxed_gap_costs
-from commod.bounds._requirement import simple_constraint, simple_requirement
 from commod.bounds._tables import CountTable, read_problem
 from commod.exceptions import InputError
 from commod.metrics._constraint import ConstraintLike

@@ -11,13 +11,14 @@ import numpy as np
 
 from commod.bounds._counts import (
     CountProblem,
+    read_requirements,
     read_target,
+    simple_constraint,
     solve_best_fairness,
     solve_fewest_changes,
 )
 from commod.bounds._general import TIME_LIMIT, GeneralLimit, fewest_changes_of
 from commod.bounds._levels import IntArray
-from commod.bounds._requirement import read_requirements, simple_constraint
 from commod.bounds._tables import (
     CountTable,
     Flips,

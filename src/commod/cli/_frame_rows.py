@@ -74,7 +74,7 @@ class FrameRows:
         """
         if not test_size:
             return self, self
-        from commod.updates._frames.draws import split_frame
+        from commod._data.draws import split_frame
 
         kept, part = split_frame(self.frame, test_size, key=self.key, seed=seed)
         n_test = round(test_size * self.n_rows)
@@ -85,7 +85,7 @@ class FrameRows:
 
     def sample(self, seed: int) -> LoadedRows:
         """Return about SAMPLED_ROWS random rows in memory; all rows of a smaller table."""
-        from commod.updates._frames.draws import split_frame
+        from commod._data.draws import split_frame
 
         part = self.frame
         if self.n_rows > SAMPLED_ROWS:
@@ -201,7 +201,7 @@ def _with_group_names(frame: Any, sensitive: Sequence[str], names: NameOptions) 
     """Return the frame with the groups under the names that the user gives them."""
     if not names.group_names:
         return frame
-    from commod._data.group_names import check_group_names
+    from commod._data.groups import check_group_names
 
     known = {name: sorted(_values(frame, name), key=str) for name in sensitive}
     given: Any = names.groups(known)

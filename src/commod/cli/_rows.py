@@ -89,7 +89,7 @@ class LoadedRows:
         given = names.groups(known)
         if given is None:
             return self
-        from commod._data.group_names import check_group_names
+        from commod._data.groups import check_group_names
 
         frame = frame.copy()
         for column, renamed in ({frame.columns[0]: given} if len(known) == 1 else given).items():

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from commod._data.columns import iter_columns
 from commod._data.disclosure import hidden_groups, in_totals
-from commod._data.group_names import group_names_of
-from commod._data.groups import read_groups, sensitive_names
+from commod._data.groups import group_names_of, read_groups, sensitive_names
 from commod._data.labels import binary_outcome, check_length, read_labels
 from commod._data.tables import FreeNames, check_same_rows, n_rows_of
 from commod._text import visible

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +14,10 @@ from commod._data.arrays import Floats, Mask
 from commod._text import n_of
 from commod.exceptions import InputError
 from commod.metrics._comparison import CellRows, GroupComparison, comparisons
-from commod.metrics._constraint import Constraint
+from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 
 IntArray = NDArray[np.intp]
+Events = Mask | Floats  # where the event happened, or its probability
 
 MAX_STRATA = 200  # that are compared: a search looks at each of them, and so do people
 DIGITS = 12  # of a value: rates are ratios of counts, so more digits are rounding errors
@@ -162,11 +165,15 @@ class CellTable:
         """Return (R, G)."""
         return len(self.rows[0].label), self.n_groups
 
+    @property
+    def row(self) -> IntArray:
+        """Return the row of the table that counts each person, (n,); −1 if none does."""
+        return np.where(self.index < 0, -1, self.index // self.n_groups)
+
     def totals(self, values: Floats) -> Floats:
         """Return the sum of `values` (n,) in each cell, shape (R, G)."""
         if self.probabilities is not None:
-            row = np.where(self.index < 0, -1, self.index // self.n_groups)
-            return expected_totals(row, self.shape[0], self.probabilities, values)
+            return expected_totals(self.row, self.shape[0], self.probabilities, values)
         n_cells = self.shape[0] * self.shape[1]
         sums = np.bincount(self.index + 1, values, minlength=n_cells + 1)[1:]
         return np.asarray(sums, dtype=np.float64).reshape(self.shape)
@@ -231,3 +238,120 @@ def _joint_strata(codes: Sequence[IntArray]) -> tuple[IntArray, list[IntArray]]:
     first = np.zeros(int(joint.max(initial=0)) + 1, dtype=np.intp)
     first[joint[::-1]] = np.arange(len(joint))[::-1]
     return joint, [part[first] for part in codes]
+
+
+# ---------------------------------------------------------------------------------------------
+# Cells of one constraint
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cell of each row of data: `index` (n,), −1 for rows outside the constraint.
+
+    `shape` is (n_rate_rows, n_groups). Demographic parity has one rate row. Equalized odds has
+    two: rows of data with a positive true label, then those with a negative one.
+    """
+
+    index: NDArray[np.intp]
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(
+        cls,
+        constraints: ConstraintLike,
+        group: NDArray[np.intp],
+        n_groups: int,
+        label: Mask | None,
+    ) -> Cells:
+        """Return the cells of a constraint; `group` (n,) is −1 for a group that is left out."""
+        constraint = get_constraint(constraints)
+        shape = (len(constraint.rate_rows), n_groups)
+        return cls(constraint.cells(group, n_groups, label), shape)
+
+    def take(self, index: NDArray[np.intp]) -> Cells:
+        """Return the cells of the rows `index` (m,)."""
+        return Cells(self.index[index], self.shape)
+
+    def totals(self, values: Floats) -> Floats:
+        """Return the sum of `values` (n,) in each cell, shape (n_rate_rows, n_groups)."""
+        n_cells = self.shape[0] * self.shape[1]
+        sums = np.bincount(self.index + 1, values, minlength=n_cells + 1)[1:]
+        return np.asarray(sums, dtype=np.float64).reshape(self.shape)
+
+
+def count_cells(
+    cells: Cells | CellTable, decisions: Mask, people: Floats | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return size and number of positives of each cell, both of shape (n_rate_rows, n_groups).
+
+    A row is one person, or stands for `people` (n,). Expected numbers are rounded.
+    """
+    each = np.ones(len(decisions)) if people is None else people
+    negatives, positives = (
+        np.rint(cells.totals(kind * each)).astype(np.int64) for kind in (~decisions, decisions)
+    )
+    return negatives + positives, positives
+
+
+# ---------------------------------------------------------------------------------------------
+# Kernels take checked arrays. `weight` times a mask restricts a rate to the rows of the mask.
+
+
+def group_totals(
+    events: Events, codes: NDArray[np.intp], n_groups: int, weight: Floats
+) -> tuple[Floats, Floats]:
+    """Return the weight of the rows with the event and of all rows, each of shape (n_groups,)."""
+    # Both sums add up in the same order, so a share never exceeds 1 by rounding.
+    hits = np.bincount(codes, weight * events, minlength=n_groups)
+    totals = np.bincount(codes, weight, minlength=n_groups)
+    return np.asarray(hits, np.float64), np.asarray(totals, np.float64)
+
+
+def group_shares(events: Events, codes: NDArray[np.intp], n_groups: int, weight: Floats) -> Floats:
+    """Return the weighted share of events per group, shape (n_groups,); NaN for no weight."""
+    hits, totals = group_totals(events, codes, n_groups, weight)
+    shares = np.full(n_groups, math.nan)
+    np.divide(hits, totals, out=shares, where=totals > 0)
+    return shares
+
+
+def _exact_shares(
+    events: Events, codes: NDArray[np.intp], n_groups: int, weight: Floats
+) -> list[Fraction]:
+    """Return the exact share of each group; [] for one group only, or a group without weight."""
+    hits, totals = group_totals(events, codes, n_groups, weight)
+    if n_groups < 2 or not totals.all():
+        return []
+    pairs = zip(hits.tolist(), totals.tolist(), strict=True)
+    return [Fraction(hit) / Fraction(total) for hit, total in pairs]
+
+
+def fairness_of(
+    constraints: ConstraintLike,
+    decisions: Events,
+    outcomes: Mask | None,
+    codes: NDArray[np.intp],
+    n_groups: int,
+    weight: Floats,
+    strata: Strata | None = None,
+) -> float:
+    """Return the value of `fairness_value` from unchecked arrays of shape (n,).
+
+    Pass probabilities of a positive decision as `decisions` to get the fairness of expected rates.
+    A constraint with a condition needs its `strata`; NaN without them.
+    """
+    constraint = get_constraint(constraints)
+    if constraint.within is not None and strata is None:
+        return math.nan
+    if not constraint.is_simple:
+        strata = strata or Strata.everybody(len(codes), n_groups)
+        table = CellTable.of([constraint], [strata], codes, n_groups, outcomes)
+        return table.value(0, table.totals(weight), table.totals(weight * decisions))
+    rates = []
+    for row in constraint.rate_rows:
+        counted = weight if row.label is None else weight * (outcomes == row.label)
+        rates.append(_exact_shares(decisions, codes, n_groups, counted))
+    if not all(rates):
+        return math.nan
+    value = constraint.value_from_rates(rates)
+    return math.nan if value is None else float(value)

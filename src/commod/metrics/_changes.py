@@ -13,9 +13,14 @@ from numpy.typing import NDArray
 from commod._data.arrays import Floats, Mask
 from commod._data.columns import Column, read_columns
 from commod._data.groups import Groups, read_groups
-from commod._data.labels import binary_outcomes, check_length, read_label_pair, read_scores
+from commod._data.labels import (
+    binary_outcomes,
+    check_length,
+    check_weights,
+    read_label_pair,
+    read_scores,
+)
 from commod._data.tables import check_same_rows
-from commod._data.weights import check_weights
 from commod.exceptions import InputError
 
 # ---------------------------------------------------------------------------------------------

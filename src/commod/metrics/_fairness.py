@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable
-from fractions import Fraction
 from typing import Any, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from commod._data.decisions import GroupedDecisions, read_decisions
 from commod._data.strata import ControlFeatures
-from commod.metrics._cells import CellTable, Strata
+from commod.metrics._cells import fairness_of, group_shares
 from commod.metrics._conditional import (
     read_rows,
     strata_on_rows,
@@ -20,77 +17,6 @@ from commod.metrics._conditional import (
     within_columns,
 )
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
-Events = BoolArray | FloatArray  # where the event happened, or its probability
-
-
-# ---------------------------------------------------------------------------------------------
-# Kernels take checked arrays. `weight` times a mask restricts a rate to the rows of the mask.
-
-
-def group_totals(
-    events: Events, codes: NDArray[np.intp], n_groups: int, weight: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the weight of the rows with the event and of all rows, each of shape (n_groups,)."""
-    # Both sums add up in the same order, so a share never exceeds 1 by rounding.
-    hits = np.bincount(codes, weight * events, minlength=n_groups)
-    totals = np.bincount(codes, weight, minlength=n_groups)
-    return np.asarray(hits, np.float64), np.asarray(totals, np.float64)
-
-
-def group_shares(
-    events: Events, codes: NDArray[np.intp], n_groups: int, weight: FloatArray
-) -> FloatArray:
-    """Return the weighted share of events per group, shape (n_groups,); NaN for no weight."""
-    hits, totals = group_totals(events, codes, n_groups, weight)
-    shares = np.full(n_groups, math.nan)
-    np.divide(hits, totals, out=shares, where=totals > 0)
-    return shares
-
-
-def _exact_shares(
-    events: Events, codes: NDArray[np.intp], n_groups: int, weight: FloatArray
-) -> list[Fraction]:
-    """Return the exact share of each group; [] for one group only, or a group without weight."""
-    hits, totals = group_totals(events, codes, n_groups, weight)
-    if n_groups < 2 or not totals.all():
-        return []
-    pairs = zip(hits.tolist(), totals.tolist(), strict=True)
-    return [Fraction(hit) / Fraction(total) for hit, total in pairs]
-
-
-def fairness_of(
-    constraints: ConstraintLike,
-    decisions: Events,
-    outcomes: BoolArray | None,
-    codes: NDArray[np.intp],
-    n_groups: int,
-    weight: FloatArray,
-    strata: Strata | None = None,
-) -> float:
-    """Return the value of `fairness_value` from unchecked arrays of shape (n,).
-
-    Pass probabilities of a positive decision as `decisions` to get the fairness of expected rates.
-    A constraint with a condition needs its `strata`; NaN without them.
-    """
-    constraint = get_constraint(constraints)
-    if constraint.within is not None and strata is None:
-        return math.nan
-    if not constraint.is_simple:
-        strata = strata or Strata.everybody(len(codes), n_groups)
-        table = CellTable.of([constraint], [strata], codes, n_groups, outcomes)
-        return table.value(0, table.totals(weight), table.totals(weight * decisions))
-    rates = []
-    for row in constraint.rate_rows:
-        counted = weight if row.label is None else weight * (outcomes == row.label)
-        rates.append(_exact_shares(decisions, codes, n_groups, counted))
-    if not all(rates):
-        return math.nan
-    value = constraint.value_from_rates(rates)
-    return math.nan if value is None else float(value)
-
 
 # ---------------------------------------------------------------------------------------------
 # Fairness

@@ -11,12 +11,11 @@ import numpy as np
 from commod._data.arrays import Floats
 from commod._data.decisions import read_decisions
 from commod._data.groups import read_groups
-from commod._data.labels import is_label_in, read_scores
+from commod._data.labels import check_weights, is_label_in, read_scores
 from commod._data.tables import check_same_rows
-from commod._data.weights import check_weights
 from commod._text import did_you_mean, list_names, shown
 from commod.exceptions import InputError
-from commod.metrics._fairness import group_shares
+from commod.metrics._cells import group_shares
 
 
 def adverse_impact_ratio(

@@ -21,19 +21,23 @@ from numpy.typing import NDArray
 
 from commod._data.arrays import Floats, Mask
 from commod._data.groups import Groups, read_groups
-from commod._data.labels import binary_outcome, check_length, read_labels, read_ranking_scores
+from commod._data.labels import (
+    binary_outcome,
+    check_length,
+    check_weights,
+    read_labels,
+    read_ranking_scores,
+)
 from commod._data.parameters import check_number_parameter, check_seed
 from commod._data.tables import check_same_rows
-from commod._data.weights import check_weights
 from commod._record import Estimate
 from commod._text import list_names
 from commod.exceptions import DataWarning, InputError
-from commod.metrics._outscoring import PairShare, as_pair_share
-from commod.metrics._pairs import UNDEFINED, pair_share_interval
-from commod.metrics._reference import reference_index
 
 # ---------------------------------------------------------------------------------------------
 # Find by resampling how far the areas between ROC curves may be from the true ones
+from commod.metrics._outscoring import UNDEFINED, PairShare, as_pair_share, pair_share_interval
+from commod.metrics._reference import reference_index
 
 IntArray = NDArray[np.intp]
 

@@ -15,11 +15,10 @@ from commod._data.arrays import Floats
 from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.groups import read_groups, sensitive_names
-from commod._solvers.cells import Cells
 from commod._text import plural
 from commod.exceptions import DataWarning, InputError
+from commod.metrics._cells import Cells, fairness_of
 from commod.metrics._constraint import ConstraintLike
-from commod.metrics._fairness import fairness_of
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import Decisions, ReadRows
 

@@ -53,10 +53,10 @@ from commod.updates._interface import (
     RawRows,
     RowEvaluation,
     Sweep,
+    UpdateTags,
+    check_no_bounds,
     read_grid,
 )
-from commod.updates._tags import UpdateTags
-from commod.updates._without_target import check_no_bounds
 from commod.updates.base import LARGEST_WEIGHT, BaseUpdate, ChangedDecisions
 
 OTHERS = "Use ControlledDebiaser for any constraint"
@@ -163,10 +163,9 @@ class Rival(BaseUpdate):
     random_state: Any = None
     _draw_seed: int = 0
 
-    @property
-    def _requirements(self) -> Requirements:
+    def stated(self) -> Requirements:
         """Return the constraint; refuse any that rivals would compute as if it were another one."""
-        asked = super()._requirements
+        asked = super().stated()
         check_no_bounds(asked, type(self).__name__, "strength")
         check_constraint(asked, type(self).__name__, self.known_constraints)
         return asked
@@ -307,7 +306,7 @@ class Rival(BaseUpdate):
         return random_draws(rows.columns, rows.base.scores, self._draw_seed) < positive
 
     def _predict(self, rows: DecisionRows) -> NDArray[Any]:
-        return self._labels_of(self._final_decisions(rows))
+        return self.labels_of(self._final_decisions(rows))
 
     def _predict_proba(self, rows: DecisionRows) -> NDArray[np.float64]:
         edited, base = self._deployed_scores(rows), rows.base.deployed
@@ -618,7 +617,7 @@ class NewModelRival(Rival):
     def _store_outcome(self, rows: FitRows, positive: Decisions) -> None:
         super()._store_outcome(rows, positive)
         if self._has_new_model and (positive.all() or not positive.any()):
-            label = self._labels_of(positive[:1].astype(bool)).tolist()[0]
+            label = self.labels_of(positive[:1].astype(bool)).tolist()[0]
             note = (
                 f"At strength={self.strength:g} training ended with one decision for all rows, "
                 f"{label!r}. {self._way_out_of_collapse()}"

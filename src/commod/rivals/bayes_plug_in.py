@@ -11,8 +11,8 @@ import numpy as np
 from commod._data.arrays import Floats, Mask
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.parameters import check_number
-from commod._solvers.cells import Cells
 from commod.bounds import bayes_optimal_scores
+from commod.metrics._cells import Cells
 from commod.rivals._group_probabilities import GroupProbabilityRival
 from commod.rivals._rows import HALF, DecisionRows, RivalFitRows
 from commod.rivals._solvers.plug_in import (

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._solvers.cells import count_cells
 from commod.bounds import fewest_changes, minimal_expected_changes
 from commod.exceptions import InputError
+from commod.metrics._cells import count_cells
 from commod.rivals._rows import DecisionRows, RivalFitRows, middle
 from commod.rivals.base import AwareRival
 from commod.updates._interface import Decisions

@@ -14,26 +14,10 @@ from commod._data.codes import plain
 from commod.exceptions import InputError
 from commod.metrics._constraint import CONSTRAINTS, Constraint, get_constraint
 from commod.metrics._constraint_text import FORMS
-from commod.patch import Patch
-from commod.patch.content import (
-    SCHEMA,
-    Base,
-    Content,
-    FurtherReached,
-    Labels,
-    LeftOut,
-    PatchEdit,
-    PatchRequest,
-    Reached,
-    Seen,
-    editable_parts,
-    figures_of_edit,
-    ratio_of,
-)
+from commod.patch import Patch, content
 from commod.patch.fingerprint import columns_digest, model_digest
 from commod.patch.versions import PACKAGE, library_versions
-from commod.updates._interface import AllowedChanges
-from commod.updates._stated import further_constraints
+from commod.updates._interface import AllowedChanges, further_constraints
 
 FIGURE_DIGITS = 6  # of measured figures
 
@@ -57,21 +41,21 @@ def patch_of(update: Any, allowed: AllowedChanges) -> Patch:
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     versions = library_versions()
     return Patch(
-        Content(
-            schema=SCHEMA,
+        content.Content(
+            schema=content.SCHEMA,
             library=f"{PACKAGE} {versions[PACKAGE]}",
             created=now,
             method=type(update).__name__,
             base=_base(update),
-            labels=Labels(**labels),
+            labels=content.Labels(**labels),
             asked=_asked(update),
             reached=reached,
             seen=_seen(update),
-            ratio=ratio_of(
+            ratio=content.ratio_of(
                 update.scorecard_,
                 may_raise=allowed.may_raise,
                 may_lower=allowed.may_lower,
-                max_margin=_known(allowed.max_margin),
+                max_margin=known(allowed.max_margin),
                 score_columns=tuple(c.name for c in update.score_columns(np.zeros(0))),
             ),
             score_edit=update.fitted_param("score_edit"),
@@ -83,7 +67,7 @@ def patch_of(update: Any, allowed: AllowedChanges) -> Patch:
     )
 
 
-def _history(update: Any, reached: Reached) -> tuple[PatchEdit, ...]:
+def _history(update: Any, reached: content.Reached) -> tuple[content.PatchEdit, ...]:
     """Return the edits by hand, each with the version of the patch before it.
 
     Their figures are those of the patches before and after them, which are rounded.
@@ -92,21 +76,21 @@ def _history(update: Any, reached: Reached) -> tuple[PatchEdit, ...]:
     if not records:
         return ()
     earlier = update.undo().to_patch().content
-    before, after = figures_of_edit(earlier.reached), figures_of_edit(reached)
+    before, after = content.figures_of_edit(earlier.reached), content.figures_of_edit(reached)
     record = replace(records[-1], before=before, after=after)
-    return (*earlier.history, PatchEdit(record, editable_parts(earlier)))
+    return (*earlier.history, content.PatchEdit(record, content.editable_parts(earlier)))
 
 
-def _seen(update: Any) -> Seen:
+def _seen(update: Any) -> content.Seen:
     names = update._columns_seen
     n_rows = getattr(update, "_n_fit_rows", None)  # None in updates that 0.1 stored
-    return Seen(len(names), columns_digest(names), n_rows)
+    return content.Seen(len(names), columns_digest(names), n_rows)
 
 
-def _left_out(update: Any) -> LeftOut:
+def _left_out(update: Any) -> content.LeftOut:
     """Return how many small groups the constraint leaves out; a patch names none of them."""
     groups = getattr(update, "groups_left_out_", ())
-    return LeftOut(len(groups), sum(int(group.n) for group in groups))
+    return content.LeftOut(len(groups), sum(int(group.n) for group in groups))
 
 
 def _labels(update: Any) -> dict[str, Any]:
@@ -125,20 +109,20 @@ def _labels(update: Any) -> dict[str, Any]:
     }
 
 
-def _base(update: Any) -> Base:
+def _base(update: Any) -> content.Base:
     model, threshold = update.estimator_, float(update.fitted_param("threshold"))
     scores = getattr(update, "_scores_digest", None)  # None in updates that 0.1 stored
     if isinstance(model, ScoreColumn):
-        return Base("a column of scores", None, model.name, threshold, scores)
+        return content.Base("a column of scores", None, model.name, threshold, scores)
     name = type(model).__name__
     if hasattr(model, "steps"):
         name += f" ({', '.join(type(step).__name__ for _, step in model.steps)})"
-    return Base(name, model_digest(model), None, threshold, scores)
+    return content.Base(name, model_digest(model), None, threshold, scores)
 
 
 def _constraint(update: Any) -> Constraint:
     """Return the first constraint of an update; refuse names that a patch could not read back."""
-    constraints = update._requirements.constraints
+    constraints = update.stated().constraints
     for constraint in constraints:
         name = constraint.name
         is_known = name in CONSTRAINTS or name.partition(" within ")[0] in FORMS
@@ -151,30 +135,30 @@ def _constraint(update: Any) -> Constraint:
     return first
 
 
-def _further_reached(update: Any) -> tuple[FurtherReached, ...]:
-    names = [one.constraints for one in further_constraints(update._requirements)]
+def _further_reached(update: Any) -> tuple[content.FurtherReached, ...]:
+    names = [one.constraints for one in further_constraints(update.stated())]
     return tuple(
-        FurtherReached(_figure(update.base_values_[name]), _figure(update.values_[name]))
+        content.FurtherReached(_figure(update.base_values_[name]), _figure(update.values_[name]))
         for name in names
     )
 
 
-def _asked(update: Any) -> PatchRequest:
+def _asked(update: Any) -> content.PatchRequest:
     limits = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence")
     is_budget = getattr(update, "_is_budget", True)  # True also where there is no target
-    return PatchRequest(
+    return content.PatchRequest(
         constraints=_constraint(update).name,
         target=None if is_budget else float(update.target_),
         direction=update.fitted_param("direction", "any"),
-        **{name: _known(update.fitted_param(name)) for name in limits},
-        further=further_constraints(update._requirements),
+        **{name: known(update.fitted_param(name)) for name in limits},
+        further=further_constraints(update.stated()),
         points="integers" if update.fitted_param("points", "free") == "integers" else None,
     )
 
 
-def _reached(update: Any) -> Reached:
+def _reached(update: Any) -> content.Reached:
     is_held_out = update.fitted_param("confidence") is not None
-    return Reached(
+    return content.Reached(
         rows="held-out rows" if is_held_out else "fit rows",
         n_rows=int(update.n_rows_),
         metric=_constraint(update).metric,
@@ -182,10 +166,10 @@ def _reached(update: Any) -> Reached:
         fairness_after=_figure(update.fairness_),
         accuracy_before=_figure(update.base_accuracy_),
         accuracy_after=_figure(update.accuracy_),
-        change_rate=_known(update.change_rate_),
-        n_gains=_known(update.n_gains_),
-        n_losses=_known(update.n_losses_),
-        limit=_known(getattr(update, "limit_", None)),
+        change_rate=known(update.change_rate_),
+        n_gains=known(update.n_gains_),
+        n_losses=known(update.n_losses_),
+        limit=known(getattr(update, "limit_", None)),
         target_met=_is_target_met(update),
         promised=getattr(update, "promised_", None),
         in_words=update._status_without_names(),
@@ -201,7 +185,7 @@ def _is_target_met(update: Any) -> bool | None:
     reached = getattr(update, "reached_", None)
     if not reached or getattr(update, "_is_budget", True):
         return reached
-    stated = update._requirements
+    stated = update.stated()
     bounds = (update.target_, *stated.bounds[1:])
     return all(
         constraint.is_met(update.values_[constraint.name], bound)
@@ -210,7 +194,8 @@ def _is_target_met(update: Any) -> bool | None:
     )
 
 
-def _known(value: Any) -> float | None:
+def known(value: Any) -> float | None:
+    """Return a figure; None for NaN."""
     return None if value is None or math.isnan(value) else float(value)
 
 
@@ -219,5 +204,5 @@ def _figure(value: Any) -> float | None:
 
     Shares of people need no rounding, because they are quotients of counts.
     """
-    known = _known(value)
-    return None if known is None else float(f"{known:.{FIGURE_DIGITS}g}")
+    figure = known(value)
+    return None if figure is None else float(f"{figure:.{FIGURE_DIGITS}g}")

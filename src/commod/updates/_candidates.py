@@ -19,25 +19,25 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from commod._evidence.cut import Path, evidence, path_of, stop_on
-from commod._evidence.search import costs_at, find_update
-from commod._evidence.task import EvidenceTask, Floats, with_bounds
+from commod._evidence.cut import Path
+from commod._evidence.search import find_update
 from commod._solvers.threads import single_blas_thread
 from commod.scorecard import Scorecard, new_decisions
-from commod.updates._all_people import AllPeople, PeopleInMemory, recount_on
 from commod.updates._found_update import (
+    AllPeople,
     Expectation,
     FittedUpdate,
-    expectation_of,
     fit_direction,
-    has_enough_people,
+    is_for_new_rows,
+    recount_on,
+    rule_of,
     settings_of,
+    store_found,
+    with_expectation,
+    with_target,
 )
-from commod.updates._interface import AllowedChanges, FittedCandidate
-from commod.updates._point_rows import point_problem
-from commod.updates._problem import FitProblem
-from commod.updates._stated import set_target
-from commod.updates._stored_update import rule_of, store_found
+from commod.updates._interface import AllowedChanges, FittedCandidate, set_target
+from commod.updates._problem import FitProblem, point_problem
 from commod.updates.ratio import RatioRows
 
 N_TARGETS = 100  # of the default frontier
@@ -103,12 +103,9 @@ class CountedCandidate:
         update = set_target(clone(self.model), self.settings["target"])
         update._take_reading(self.model)
         update._check_parameters()
-        update._fit_problem(self.problem.with_direction(*self._moves))
+        own = self.fitted.problem
+        update._fit_problem(self.problem.with_direction(own.may_raise, own.may_lower))
         return update
-
-    @property
-    def _moves(self) -> tuple[bool, bool]:
-        return self.fitted.problem.may_raise, self.fitted.problem.may_lower
 
     def __reduce__(self) -> tuple[type[FittedCandidate], tuple[dict[str, Any], Any]]:
         return FittedCandidate, (self.settings, self.build())
@@ -122,7 +119,7 @@ def candidates_of(
     Afterwards, the model reads new rows for them.
     """
     part = point_problem(problem)
-    people = None if part is problem else PeopleInMemory(problem)
+    people = None if part is problem else AllPeople(problem)
     cards: dict[int, Scorecard] = {}
     return [
         CountedCandidate(
@@ -159,51 +156,30 @@ def sweep_targets(
     if targets is None:
         targets = default_targets(everybody.base_fairness, constraint.near_ideal, model._target)
     ordered = sorted(set(targets), reverse=not constraint.higher_is_fairer)
-    is_expected = model.target_on == "new_rows"
-    is_new = is_expected and has_enough_people(everybody)
+    is_new = is_for_new_rows(model, everybody)
     with single_blas_thread:
         first = fit_direction(model, problem, is_new=is_new)
         model.direction_ = first.problem.direction
         store_found(model, first.problem, first.found)
         swept = list(_swept(model, first, people, ordered))
-    unknown = Expectation.unknown(len(first.task.constraints)) if is_expected else None
-    return [
-        one._replace(
-            fitted=one.fitted._replace(
-                expectation=expectation_of(one.fitted) if is_new else unknown
-            )
-        )
-        for one in swept
-    ]
+    return [one._replace(fitted=with_expectation(model, one.fitted)) for one in swept]
 
 
 def _swept(
     model: Any, first: FittedUpdate, people: AllPeople | None, targets: Sequence[float]
 ) -> Iterator[Swept]:
     """Yield the update of each target, with points of the nearest anchor."""
-    settings, standing = settings_of(model)._replace(is_budget=False), first.task.bounds[1:]
+    settings = settings_of(model)._replace(is_budget=False)
     place = np.linspace(0, len(targets) - 1, N_ANCHORS + 2)[1:-1].round().astype(int)
     places = sorted(set(place.tolist())) if len(targets) > N_ANCHORS else range(len(targets))
     anchors: list[tuple[float, FittedUpdate, Path]] = []
     for i in places:
-        task = _with_target(first.task, targets[i], standing)
+        task = with_target(first.task, targets[i])
         anchor = first._replace(task=task, found=find_update(task, settings))
         if people is not None:
             counted = people.count(anchor.problem, task, anchor.found, is_swept=True)
-            recount = recount_on(counted, task, anchor.found, settings)
-            anchor = anchor._replace(task=recount.task, found=recount.found, counted=counted)
-        cost = costs_at(anchor.task, anchor.found.nearness, anchor.found.mean_distance)
-        score = evidence(anchor.task, anchor.found.card.counted(anchor.task), cost)
-        anchors.append((targets[i], anchor, path_of(anchor.task, score)))
+            anchor = recount_on(counted, anchor, settings)
+        anchors.append((targets[i], anchor, anchor.path))
     for target in targets:
         near, anchor, path = min(anchors, key=lambda one: abs(one[0] - target))
-        if near != target:
-            task = _with_target(anchor.task, target, standing)
-            stop = stop_on(task, path)
-            found = replace(anchor.found, cut=stop.cut, stop=stop)
-            anchor = anchor._replace(task=task, found=found)
-        yield Swept(target, near, anchor)
-
-
-def _with_target(task: EvidenceTask, target: float, standing: Floats) -> EvidenceTask:
-    return replace(task, required=with_bounds(task.required, (target, *standing)))
+        yield Swept(target, near, anchor if near == target else anchor.at_target(target, path))

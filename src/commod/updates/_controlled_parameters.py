@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from commod._data.group_probabilities import read_group_probabilities
 from commod._data.groups import UNKNOWN_GROUPS
 from commod._data.parameters import check_choice, check_flag, check_number
 from commod._data.tables import check_same_rows
-from commod._record import Request
 from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError
 from commod.scorecard import SCORE_EDITS
@@ -143,15 +141,3 @@ def given_groups(update: Any, X: Any, sensitive_features: Any, sensitive_probabi
         )
     check_same_rows({"X": X, "sensitive_probabilities": sensitive_probabilities})
     return read_group_probabilities(sensitive_probabilities)
-
-
-def controlled_request(update: Any, request: Request) -> Request:
-    """Return the request with what the user asked of a `ControlledDebiaser`."""
-    names = ("max_changes", "max_accuracy_loss", "max_volume_change", "max_margin", "confidence")
-    asked: dict[str, Any] = {name: update.fitted_param(name) for name in names}
-    asked = {name: value if value is None else float(value) for name, value in asked.items()}
-    asked["target"] = None if update._is_budget else float(update.target_)
-    for name in ("score_edit", "direction"):
-        asked[name] = update.fitted_param(name)
-    is_whole = update.fitted_param("points", "free") == "integers"
-    return replace(request, points="integers" if is_whole else None, **asked)

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -17,33 +16,31 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.codes import check_text
+from commod._data.parameters import check_choice, check_flag
 from commod._evidence.cut import evidence, stop_at_cut
 from commod._evidence.points import Points
 from commod._evidence.search import EvidenceCard, FoundUpdate, costs_at, find_update, recounted
 from commod._record import AnyEdit, EditFigures, EditRecord, Lock, OffsetRule
 from commod._solvers.threads import single_blas_thread
-from commod._text import list_names
-from commod.edit import EditedPoints, apply_edits, find_terms
+from commod._text import list_names, shown
+from commod.edit import EditedPoints, apply_edits, find_terms, read_edits
 from commod.exceptions import InputError
 from commod.scorecard import Scorecard
-from commod.updates._base_optimism import stated_optimism
-from commod.updates._controlled_problem import fit_problem
-from commod.updates._evidence_task import evidence_task
+from commod.updates._as_patch import known
 from commod.updates._found_update import (
-    Expectation,
     FittedUpdate,
-    expectation_of,
-    has_enough_people,
-    settings_of,
-)
-from commod.updates._problem import FitProblem
-from commod.updates._stored_update import (
-    GivenPoints,
     concept_of_terms,
+    favorable_points,
+    is_for_new_rows,
     rule_of,
+    settings_of,
+    stated_optimism,
     store_given,
+    with_expectation,
     without_terms,
 )
+from commod.updates._problem import FitProblem, evidence_task, fit_problem
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -70,6 +67,33 @@ class EditRows(NamedTuple):
     problem: FitProblem
 
 
+def read_plan(edits: Any, offset: Any, refit: Any, pin: Any, by: Any, note: Any) -> EditPlan:
+    """Return the checked parameters of an edit."""
+    check_choice(offset, "offset", ("target", "keep"))
+    check_flag(refit, "refit")
+    if refit and offset == "keep":
+        raise InputError(
+            "refit=True fits points for the target, so the offset must follow. Pass "
+            "offset='target', or refit=False.",
+            parameter="offset",
+        )
+    if isinstance(pin, str) or not all(isinstance(name, str) for name in pin):
+        raise InputError(
+            f"pin={shown(pin)} must be a list of names of terms or columns.", parameter="pin"
+        )
+    if pin and not refit:
+        raise InputError(
+            "pin says which terms keep their points in a refit, but refit is False. Pass "
+            "refit=True, or leave pin out.",
+            parameter="pin",
+        )
+    for name, text in (("by", by), ("note", note)):
+        if text is not None and not isinstance(text, str):
+            raise InputError(f"{name}={shown(text)} must be text or None.", parameter=name)
+        check_text([text or ""], name, name)
+    return EditPlan(read_edits(edits), tuple(pin), offset, bool(refit), by, note)
+
+
 def edited_update(update: Any, rows: EditRows, plan: EditPlan) -> Any:
     """Return a new update with edited points and all figures; `update` stays as it is.
 
@@ -94,7 +118,7 @@ def edited_update(update: Any, rows: EditRows, plan: EditPlan) -> Any:
     names = zip(card.encoding.term_names, is_pinned if plan.refit else is_edited, strict=True)
     edited._terms_by_hand = tuple(name for name, is_kept in names if is_kept)
     edited.promised_, edited.direction_ = None, problem.direction
-    points = given_points(fitted)
+    points = favorable_points(problem, fitted.found.points)
     rule = rule_of(edited, problem, fitted.found)
     store_given(edited, problem, points, rule, concept_of_terms(card)[kept])
     edited._describe_update(problem)
@@ -223,8 +247,7 @@ def fit_edit(
     On the rows that points come from, the cut is counted on values of points that were fitted
     without the fold of each row, beside the edited ones.
     """
-    is_on_new_rows = update.target_on == "new_rows"
-    is_new = is_on_new_rows and has_enough_people(problem)
+    is_new = is_for_new_rows(update, problem)
     task = evidence_task(problem, update._target, is_new=is_new)
     rule = edited.card.rule
     assert rule is not None
@@ -252,17 +275,7 @@ def fit_edit(
     if plan.offset == "target" and card.points.values.any():  # without evidence nobody changes
         found = recounted(task, card, found, settings)
     fitted = FittedUpdate(problem, task, found, optimism=stated_optimism(update))
-    if not is_on_new_rows:
-        return fitted
-    unknown = Expectation.unknown(len(task.constraints))
-    return fitted._replace(expectation=expectation_of(fitted) if is_new else unknown)
-
-
-def given_points(fitted: FittedUpdate) -> GivenPoints:
-    """Return the points of an edited update for the favourable decision, whoever changes."""
-    sign = 1.0 if fitted.problem.raising_is_a_gain else -1.0
-    points = fitted.found.points
-    return GivenPoints(sign * points.values + 0.0, sign * points.intercept + 0.0)
+    return with_expectation(update, fitted)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -271,13 +284,9 @@ def given_points(fitted: FittedUpdate) -> GivenPoints:
 
 def figures_of(update: Any) -> EditFigures:
     """Return the figures of a fitted update that a history states."""
-    return EditFigures(
-        fairness=_known(update.fairness_),
-        change_rate=_known(update.change_rate_),
-        n_gains=_known(update.n_gains_),
-        n_losses=_known(update.n_losses_),
-        reached=bool(update.reached_),
-    )
+    names = ("fairness", "change_rate", "n_gains", "n_losses")
+    figures = {name: known(getattr(update, f"{name}_")) for name in names}
+    return EditFigures(**figures, reached=bool(update.reached_))
 
 
 def _record(update: Any, plan: EditPlan) -> EditRecord:
@@ -286,7 +295,3 @@ def _record(update: Any, plan: EditPlan) -> EditRecord:
     before = figures_of(update)
     by, note = plan.by, plan.note
     return EditRecord(now, by, note, plan.edits, plan.offset, plan.refit, plan.pin, before, before)
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)

@@ -1,27 +1,45 @@
-"""The checked rows that an update is fitted on, and what is measured and warned about on them."""
+"""The checked rows that an update is fitted on: what is read, measured and warned about."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.base_model import BaseScores
 from commod._data.columns import Column
+from commod._data.disclosure import hidden_groups, in_totals
 from commod._data.groups import Groups
+from commod._data.labels import distinct_labels, is_label_in
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
 from commod._data.row_hash import row_hashes
-from commod._text import MAX_LISTED_GROUPS, list_names, n_of, shown, verb, visible
+from commod._data.strata import read_condition
+from commod._text import (
+    MAX_LISTED_GROUPS,
+    did_you_mean,
+    label_text,
+    list_names,
+    n_of,
+    shorten,
+    shown,
+    verb,
+    visible,
+)
 from commod.exceptions import BaseModelWarning, DataWarning, InputError
-from commod.metrics._cells import CellTable, Strata
+from commod.metrics._cells import CellTable, Strata, fairness_of, strata_of
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
-from commod.metrics._fairness import fairness_of
 from commod.metrics._outscoring import Sides
 from commod.updates._interface import Decisions
+
+Mask = NDArray[np.bool_]
+Codes = NDArray[np.intp]
+MAX_POINT_ROWS = 1_000_000  # that points come from
+HASH_BITS = 31  # the first bits of a hash, by which rows are chosen: as many as a draw has
 
 FEWEST_DECISIONS = 5  # of each kind, unless they are SMALLEST_SHARE of a small table
 SMALLEST_SHARE = 0.01
@@ -64,20 +82,17 @@ class FitRows:
 
     def take(self, index: NDArray[np.intp]) -> FitRows:
         """Return the rows `index` (m,)."""
-        return FitRows(
+        names = ("label", "in_constraint", "weight", "people", "squares", "hashes")
+        arrays = {name: getattr(self, name) for name in names}
+        taken: dict[str, Any] = {n: None if a is None else a[index] for n, a in arrays.items()}
+        return replace(
+            self,
             columns=[column.take(index) for column in self.columns],
             base=self.base.take(index),
-            label=None if self.label is None else self.label[index],
             groups=self.groups.take(index),
-            in_constraint=self.in_constraint[index],
-            weight=self.weight[index],
-            group_names=self.group_names,
             strata={one: strata.take(index) for one, strata in self.strata.items()},
-            kept_groups=self.kept_groups,
-            people=None if self.people is None else self.people[index],
-            squares=None if self.squares is None else self.squares[index],
-            hashes=None if self.hashes is None else self.hashes[index],
             position=index if self.position is None else self.position[index],
+            **taken,
         )
 
     @property
@@ -180,6 +195,20 @@ class FitRows:
         return None if stated is None else stated[:, self.is_large_group]
 
     @cached_property
+    def in_totals(self) -> NDArray[np.bool_]:
+        """Return which rows count in totals, shape (n,): all but those of hidden groups.
+
+        Fewer than five people whose group is not known are hidden, too. An audit hides the same
+        people. If the totals of a patch held them, the difference between the two would reveal
+        their decisions and true labels.
+        """
+        if self.probabilities is not None:
+            return np.ones(len(self), dtype=bool)  # it is not known who belongs to a hidden group
+        is_hidden = hidden_groups(self.count_groups(), self.is_large_group)
+        n_unknown = int((~self.groups.is_known & (self.weight > 0)).sum())
+        return in_totals(self.groups.codes, is_hidden, n_unknown)
+
+    @cached_property
     def sides(self) -> Sides:
         """Return the people of the constraint ranked by score, negative and positive decisions.
 
@@ -213,11 +242,12 @@ def rows_of_large_groups(
     """
     sizes = groups.count(weight > 0) if sizes is None else sizes
     is_large = sizes >= min_group_size
+    listed = partial(list_names, most=MAX_LISTED_GROUPS, width=120)  # names are cut, sizes are not
     if is_large.sum() < 2:
         counts = [f"{shown(g)}: {n}" for g, n in zip(groups.labels, sizes.tolist(), strict=True)]
         raise InputError(
             f"sensitive_features has {n_of(int(is_large.sum()), 'group')} of at least "
-            f"min_group_size={min_group_size} rows ({_list_groups(counts)}), but fairness "
+            f"min_group_size={min_group_size} rows ({listed(counts)}), but fairness "
             "compares at least 2. Merge groups (cut a number into bins), add rows or lower "
             "min_group_size.",
             parameter="min_group_size",
@@ -227,7 +257,7 @@ def rows_of_large_groups(
         small = [f"{visible(name)} ({n_of(n, 'row')})" for name, n, large in sized if not large]
         warnings.warn(
             f"{n_of(len(small), 'group')} with fewer than min_group_size={min_group_size} rows "
-            f"{verb(len(small), 'be')} left out of the constraint: {_list_groups(small)}. "
+            f"{verb(len(small), 'be')} left out of the constraint: {listed(small)}. "
             "Nothing is promised about these groups.",
             DataWarning,
             stacklevel=5,
@@ -235,13 +265,6 @@ def rows_of_large_groups(
     if groups.probabilities is not None:
         return np.ones(len(weight), dtype=bool)
     return np.append(is_large, False)[groups.codes]  # the code −1 points at the last entry
-
-
-def keep_large_groups(rows: FitRows, min_group_size: int) -> FitRows:
-    """Return the rows with the groups that have enough expected rows, where groups are probable."""
-    if rows.groups.probabilities is None:
-        return rows
-    return replace(rows, kept_groups=rows.groups.count(rows.weight > 0) >= min_group_size)
 
 
 def check_both_decisions(
@@ -309,6 +332,191 @@ def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
         )
 
 
-def _list_groups(items: Sequence[str]) -> str:
-    """Return groups with their sizes; each name is cut already, and no size is."""
-    return list_names(items, MAX_LISTED_GROUPS, width=120)
+# ---------------------------------------------------------------------------------------------
+# Labels
+
+
+@dataclass(frozen=True)
+class ComparedText:
+    """What an update compares, in words: each rate with the label that it counts.
+
+    Examples
+    --------
+    >>> from commod.metrics._constraint import get_constraint
+    >>> text = ComparedText(get_constraint("false_positive_rate_parity"), 1, 0)
+    >>> text.metric, text.spelled
+    ('FPR gap of label 1', ' The rate is how often people are decided 1 among those whose ...')
+    """
+
+    constraint: Constraint
+    label: Any
+    other_label: Any
+
+    @property
+    def metric(self) -> str:
+        """Return the metric with the label that it counts."""
+        return self.metric_of(self.constraint)
+
+    def metric_of(self, constraint: Constraint) -> str:
+        """Return the metric of another constraint with the label that it counts."""
+        return constraint.metric_of(label_text(None, self.label))
+
+    @property
+    def other_metric(self) -> str:
+        """Return the same metric of the other label."""
+        return self.constraint.metric_of(label_text(None, self.other_label))
+
+    @property
+    def spelled(self) -> str:
+        """Return a sentence on the rates among true labels; empty where everybody counts."""
+        if not self.constraint.needs_labels:
+            return ""
+        text = self.constraint.meaning(*map(shorten, (self.label, self.other_label)))
+        measure = self.constraint.measure
+        rates = "The rate is" if len(self.constraint.measures) == 1 else "The rates are"
+        return f" {rates if measure is None else f'The {measure.name} is'} {text}."
+
+
+def counted_labels(pos_label: Any, favorable_label: Any, classes: NDArray[Any]) -> tuple[Any, Any]:
+    """Return the label whose rates are compared, and the label that is good for the person.
+
+    Either of the two parameters stands for both where the other is None. Where both are None, both
+    labels are `classes[1]`.
+
+    Examples
+    --------
+    >>> classes = np.array(["denied", "granted"])
+    >>> counted_labels(None, "denied", classes)
+    ('denied', 'denied')
+    >>> counted_labels("granted", "denied", classes)
+    ('granted', 'denied')
+    """
+    known = classes.tolist()
+    named = {"pos_label": pos_label, "favorable_label": favorable_label}
+    for parameter, label in named.items():
+        if label is not None and not is_label_in(label, known):
+            raise InputError(
+                f"{parameter}={shown(label)} is not a label of the base model: {known}."
+                f"{did_you_mean(label, known)}",
+                parameter=parameter,
+            )
+    stated = [label for label in (pos_label, favorable_label) if label is not None]
+    default = stated[0] if stated else classes[1]
+    return (
+        default if pos_label is None else pos_label,
+        default if favorable_label is None else favorable_label,
+    )
+
+
+def outcomes_of(
+    labels: NDArray[Any] | None,
+    classes: NDArray[Any],
+    pos_label: Any,
+    constraints: Sequence[Constraint],
+) -> NDArray[np.bool_] | None:
+    """Return where true labels are `pos_label`, shape (n,); None without labels."""
+    if labels is None:
+        needing = next((one for one in constraints if one.needs_labels), None)
+        if needing is not None:
+            raise InputError(
+                f"This estimator requires y to be passed, but the target y is None: "
+                f"constraints={needing.name!r} compares errors, and errors need labels. "
+                "Only rates of all people, as in demographic_parity, can do without."
+            )
+        return None
+    known = classes.tolist()
+    unknown = [v for v in distinct_labels(labels) if v not in known]
+    if unknown:
+        raise InputError(
+            f"y holds [{list_names([repr(v) for v in unknown], 3)}], which the base model does "
+            f"not know; its labels are {known}.{did_you_mean(unknown[0], known)}",
+            parameter="y",
+        )
+    label = np.asarray(labels == pos_label, dtype=bool)
+    if label.all() or not label.any():
+        raise InputError(
+            f"y holds one class only ({labels[:1].tolist()[0]!r}); telling errors from right "
+            "decisions needs both."
+        )
+    return label
+
+
+# ---------------------------------------------------------------------------------------------
+# Conditions
+
+
+def with_strata(rows: FitRows, constraints: Sequence[Constraint], X: Any) -> FitRows:
+    """Return the fit rows with the strata of all constraints that have a condition."""
+    if all(constraint.within is None for constraint in constraints):
+        return rows
+    group, n_groups = rows.large_groups
+    strata = read_strata(constraints, X, group, n_groups, rows.label, rows.weight > 0)
+    return replace(rows, strata=strata)
+
+
+def read_strata(
+    constraints: Sequence[Constraint],
+    X: Any,
+    group: Codes,
+    n_groups: int,
+    label: Mask | None,
+    is_counted: Mask | None = None,
+) -> dict[Constraint, Strata]:
+    """Return the strata of each constraint that has a condition.
+
+    `group` (n,) is −1 for people whom no constraint counts.
+    """
+    strata = {}
+    for constraint in constraints:
+        if constraint.within is None:
+            continue
+        column = read_condition(X, constraint.within.column)
+        people = column.codes, column.labels, group, n_groups, label, is_counted
+        strata[constraint] = strata_of(constraint, *people)
+    return strata
+
+
+# ---------------------------------------------------------------------------------------------
+# The order of rows, and those that points come from
+
+
+def may_come_whole(n_rows: int) -> bool:
+    """Return whether points come from all of `n_rows` rows."""
+    return n_rows <= MAX_POINT_ROWS
+
+
+def hash_bound(n_rows: int) -> int:
+    """Return the bound for the first HASH_BITS bits of the hash of a row that points come from.
+
+    Examples
+    --------
+    >>> hash_bound(4_000_000) / 2**HASH_BITS
+    0.25
+    """
+    return min((MAX_POINT_ROWS << HASH_BITS) // max(n_rows, 1), 1 << HASH_BITS)
+
+
+def hash_order(rows: FitRows) -> NDArray[np.intp]:
+    """Return the order of the rows by their hashes, (n,), which their own order does not change."""
+    hashes = rows.own_hashes
+    order = np.argsort(hashes, kind="stable")
+    if rows.hashes is not None and (np.diff(hashes[order]) == 0).any():  # rows share a key
+        return np.lexsort([rows.content_hashes, hashes])
+    return order
+
+
+def ordered_by_hash(rows: FitRows) -> FitRows:
+    """Return the rows in the order of their hashes, which the rows know from then on.
+
+    So nothing that follows depends on the order in which a user gives the rows.
+    """
+    return replace(rows, hashes=rows.own_hashes).take(hash_order(rows))
+
+
+def point_rows(rows: FitRows) -> FitRows:
+    """Return the rows that points come from: the first ones, in the order of hashes."""
+    if may_come_whole(len(rows)):
+        return rows
+    bound = np.uint64(hash_bound(len(rows)))
+    n_rows = int(np.searchsorted(rows.own_hashes >> np.uint64(64 - HASH_BITS), bound))
+    return rows if n_rows == len(rows) else rows.take(np.arange(n_rows))

@@ -1,30 +1,57 @@
-"""Find the update that a `ControlledDebiaser` asks for, and what to expect of it on new people."""
+"""The update that a ControlledDebiaser asks for: find it, count its cut, store its scorecard."""
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._evidence.cut import Stop
+from commod._data.base_model import ModelScores, ScoreColumn, training_signs
+from commod._data.encoding import Encoding
+from commod._evidence.cut import Path, Stop, evidence, path_of, stop_on
+from commod._evidence.points import Points, significant
 from commod._evidence.search import (
+    INNER_DIGITS,
+    EvidenceCard,
     FoundUpdate,
     Regression,
     Settings,
     changed_by,
+    costs_at,
     find_card,
     find_values,
+    recounted,
     with_nearness,
 )
-from commod._evidence.task import EvidenceTask
+from commod._evidence.sums import dense_rows, design_of
+from commod._evidence.task import N_FOLDS, EvidenceTask, with_bounds
+from commod._solvers.concepts import Concepts, by_column
 from commod._solvers.threads import single_blas_thread
-from commod.updates._all_people import AllPeople, CountedPeople, count_everybody
-from commod.updates._base_optimism import optimism_text
-from commod.updates._evidence_task import evidence_task
-from commod.updates._problem import FitProblem
+from commod._text import MAX_CHANGED
+from commod.exceptions import BaseModelWarning
+from commod.scorecard import UNREACHED_CUT, EvidenceRule, Scorecard, distances
+from commod.updates._fit_rows import FitRows
+from commod.updates._problem import FitProblem, evidence_task
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+MAX_REFINEMENTS = 8  # of the counts around a cut
+N_CONCEPTS = 2  # that a scorecard is split into, by whole raw columns
+MIN_EXCESS = 0.05  # of the accuracy over that of models that have not seen the row
+N_ERRORS = 3.0  # standard errors of the excess
+MAX_ROWS = 5000  # that models are compared on
+MAX_TERMS = 200  # of these models
+RIDGE = 10.0  # of these models, per standardised term
+NOT_CORRECTED = (
+    "its own optimism there is not corrected, so new people may fare worse than expected. Fit the "
+    "update on rows that are new to the base model"
+)
 
 MIN_CELL_PEOPLE = 10  # of a compared rate: with fewer, nothing can be expected on new people
+MAX_ALIKE = 0.99  # decisions of which a larger share are alike no longer tell people apart
 LEVEL = 0.95  # of the interval for a new sample of as many people
 
 
@@ -79,6 +106,23 @@ class FittedUpdate(NamedTuple):
         """Return the rows of the task that the update changes, shape (n,)."""
         return changed_by(self.task, self.found)
 
+    @property
+    def path(self) -> Path:
+        """Return the order in which people change as the cut falls."""
+        cost = costs_at(self.task, self.found.nearness, self.found.mean_distance)
+        return path_of(self.task, evidence(self.task, self.found.card.counted(self.task), cost))
+
+    def at_target(self, target: float, path: Path) -> FittedUpdate:
+        """Return the update with the same points, and the cut for another target on its path."""
+        task = with_target(self.task, target)
+        stop = stop_on(task, path)
+        return self._replace(task=task, found=replace(self.found, cut=stop.cut, stop=stop))
+
+
+def with_target(task: EvidenceTask, target: float) -> EvidenceTask:
+    """Return a question with another bound of the constraint that moves."""
+    return replace(task, required=with_bounds(task.required, (target, *task.bounds[1:])))
+
 
 def settings_of(update: Any) -> Settings:
     """Return what the parameters of a `ControlledDebiaser` say about the form of the update."""
@@ -96,6 +140,11 @@ def has_enough_people(problem: FitProblem) -> bool:
     return bool(len(counted)) and int(counted.min()) >= MIN_CELL_PEOPLE
 
 
+def is_for_new_rows(update: Any, problem: FitProblem) -> bool:
+    """Return whether the cut is counted on values that their own row did not shape."""
+    return update.target_on == "new_rows" and has_enough_people(problem)
+
+
 def fit_update(update: Any, problem: FitProblem, people: AllPeople | None = None) -> FittedUpdate:
     """Return the update that a `ControlledDebiaser` asks for, and what is expected of it.
 
@@ -103,23 +152,12 @@ def fit_update(update: Any, problem: FitProblem, people: AllPeople | None = None
     is kept where it needs no more changes than `borderline` allows.
     """
     with single_blas_thread:
-        is_on_new_rows = update.target_on == "new_rows"
-        is_new = is_on_new_rows and has_enough_people(problem if people is None else people.problem)
+        is_new = is_for_new_rows(update, problem if people is None else people.problem)
         fitted = fit_direction(update, problem, is_new=is_new)
         optimism = optimism_text(update, problem.rows, fitted.task) if is_new else ""
         if people is not None:
-            fitted = counted_update(update, fitted, people)
-        expectation = expectation_of(fitted) if is_new else None
-        if is_on_new_rows and not is_new:
-            expectation = Expectation.unknown(len(fitted.task.constraints))
-    return fitted._replace(expectation=expectation, optimism=optimism)
-
-
-def counted_update(update: Any, fitted: FittedUpdate, people: AllPeople) -> FittedUpdate:
-    """Return an update that was found on some rows with the cut that all people give."""
-    found_on = fitted.problem, fitted.task, fitted.found
-    task, found, counted = count_everybody(people, *found_on, settings_of(update))
-    return fitted._replace(task=task, found=found, counted=counted)
+            fitted = counted_update(fitted, people, settings_of(update))
+        return with_expectation(update, fitted._replace(optimism=optimism))
 
 
 def fit_direction(update: Any, problem: FitProblem, *, is_new: bool) -> FittedUpdate:
@@ -163,23 +201,288 @@ def _is_near(
     return one.is_reached and one.n_changed <= (1 + settings.borderline) * both.n_changed
 
 
-def expectation_of(fitted: FittedUpdate) -> Expectation:
-    """Return what is expected of an update whose cut was counted on rows new to its points."""
+def with_expectation(update: Any, fitted: FittedUpdate) -> FittedUpdate:
+    """Return a fitted update with what is expected of it, if its target is one on new rows.
+
+    Something can be expected if its cut was counted on rows new to its points.
+    """
     task, stop = fitted.task, fitted.found.stop
+    if update.target_on != "new_rows":
+        return fitted
+    if not task.is_new:
+        return fitted._replace(expectation=Expectation.unknown(len(task.constraints)))
     low, high = np.quantile(task.draws(stop.rates)[0], ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
-    return Expectation(
+    accuracy = float("nan")
+    if task.label is not None:
+        is_right = (task.positive ^ fitted.found.counted_changes(task)) == task.label
+        accuracy = float(np.average(is_right, weights=task.weight))
+    expectation = Expectation(
         values=tuple(stop.expected.tolist()),
         interval=(float(low), float(high)),
         change_rate=stop.n_changed / fitted.n_people,
-        accuracy=_expected_accuracy(fitted),
+        accuracy=accuracy,
         is_reached=stop.is_reached,
+    )
+    return fitted._replace(expectation=expectation)
+
+
+def is_degenerate(
+    before: NDArray[np.bool_],
+    after: NDArray[np.bool_],
+    people: NDArray[np.float64] | None = None,
+) -> bool:
+    """Return whether new decisions (n,) are no correction of the old ones: nothing is promised.
+
+    Either more than `MAX_CHANGED` of them change, or a share of `MAX_ALIKE` become alike that were
+    not. Decisions that are all alike are fair whatever the base model is, and help nobody. A row
+    is one person, or stands for `people` (n,).
+    """
+    if np.average(before != after, weights=people) > MAX_CHANGED:
+        return True
+    rates = (float(np.average(decided, weights=people)) for decided in (before, after))
+    old, new = (max(rate, 1 - rate) for rate in rates)
+    return bool(new >= MAX_ALIKE > old)
+
+
+# ---------------------------------------------------------------------------------------------
+# All people, where points come from some of them
+
+
+@dataclass(frozen=True)
+class CountedPeople:
+    """All people as rows of a problem, those that points come from first.
+
+    `v` and `distance` (m,) are the evidence of the m people after those, and the distance of their
+    scores from the threshold.
+    """
+
+    problem: FitProblem
+    v: Floats
+    distance: Floats
+
+    def measured(self, changed: Mask) -> tuple[FitProblem, Mask]:
+        """Return the problem that figures are measured on, and the new decisions on its rows.
+
+        `changed` (n,) are the rows that change.
+        """
+        return self.problem, self.problem.rows.base.decisions ^ changed
+
+
+@dataclass(frozen=True)
+class AllPeople:
+    """All people of a fit in memory, in the order of their hashes; `problem` is theirs."""
+
+    problem: FitProblem
+
+    def count(
+        self, part: FitProblem, task: EvidenceTask, found: FoundUpdate, *, is_swept: bool = False
+    ) -> CountedPeople:
+        """Return all people; an update was found on `part`, and `task` is its question.
+
+        If `is_swept`, cuts of many targets will be counted.
+        """
+        base, n_point_rows = self.problem.rows.base, len(part.rows)
+        others = np.arange(n_point_rows, len(self.problem.rows))
+        return CountedPeople(
+            self.problem.with_direction(part.may_raise, part.may_lower),
+            self.problem.terms.take(others).total(found.points.values, found.points.intercept),
+            distances(base.scores[n_point_rows:], base.threshold),
+        )
+
+    def refined(self, counted: CountedPeople, cut: float) -> CountedPeople | None:
+        """Return the people one by one where a cut lies; None: they are known one by one."""
+        return None
+
+
+def counted_update(fitted: FittedUpdate, people: AllPeople, settings: Settings) -> FittedUpdate:
+    """Return an update that was found on some rows with the cut that all people give."""
+    counted = people.count(fitted.problem, fitted.task, fitted.found)
+    result = recount_on(counted, fitted, settings)
+    for _ in range(MAX_REFINEMENTS):
+        finer = people.refined(counted, result.found.cut)
+        if finer is None:
+            break
+        counted, result = finer, recount_on(finer, fitted, settings)
+    return result
+
+
+def recount_on(counted: CountedPeople, fitted: FittedUpdate, settings: Settings) -> FittedUpdate:
+    """Return an update with the cut that counted people give; it was found on some of them."""
+    task, found = fitted.task, fitted.found
+    whole = evidence_task(counted.problem, float(task.bounds[0]), is_new=task.is_new)
+    whole = replace(whole, distance=np.concatenate([task.distance, counted.distance]))
+    card = EvidenceCard(
+        found.points,
+        np.concatenate([found.card.in_sample, counted.v]),
+        np.concatenate([found.card.out_of_fold, counted.v]),
+    )
+    fewest = found.fewest * float(whole.people.sum() / task.people.sum())
+    found = recounted(whole, card, replace(found, fewest=fewest), settings)
+    return fitted._replace(task=whole, found=found, counted=counted)
+
+
+# ---------------------------------------------------------------------------------------------
+# The scorecard
+
+
+def favorable_points(problem: FitProblem, points: Points) -> Points:
+    """Return points for positive decisions as points for the favourable one, or the reverse."""
+    sign = 1.0 if problem.raising_is_a_gain else -1.0
+    return Points(sign * points.values + 0.0, sign * points.intercept + 0.0)
+
+
+def store_found(update: Any, problem: FitProblem, found: FoundUpdate) -> None:
+    """Store an update that was found; r = 1 where nobody changes."""
+    if np.isfinite(found.cut):
+        given, rule = favorable_points(problem, found.points), rule_of(update, problem, found)
+        store_given(update, problem, given, rule, concepts_by_column(problem, given))
+        return
+    n_terms = problem.terms.n_terms
+    rule = EvidenceRule(1.0, favorable_above=is_favorable_above(update))
+    store_given(update, problem, Points(np.zeros(n_terms), 0.0), rule, np.zeros(n_terms, int))
+
+
+def rule_of(update: Any, problem: FitProblem, found: FoundUpdate) -> EvidenceRule:
+    """Return the rule by which the evidence of an update decides; its cut is never infinite."""
+    moves = problem.may_raise, problem.may_lower
+    may_gain, may_lose = moves if problem.raising_is_a_gain else moves[::-1]
+    return EvidenceRule(
+        cut=min(found.cut, UNREACHED_CUT),
+        nearness=found.nearness,
+        mean_distance=found.mean_distance,
+        favorable_above=is_favorable_above(update),
+        may_gain=may_gain,
+        may_lose=may_lose,
     )
 
 
-def _expected_accuracy(fitted: FittedUpdate) -> float:
-    """Return the accuracy of the counted decisions; NaN without true labels."""
-    task, found = fitted.task, fitted.found
-    if task.label is None:
-        return float("nan")
-    changed = found.counted_changes(task)
-    return float(np.average((task.positive ^ changed) == task.label, weights=task.weight))
+def is_favorable_above(update: Any) -> bool:
+    """Return whether a score above the threshold is the favourable decision."""
+    return bool(update._score_label() == update.favorable_label_)
+
+
+def concepts_by_column(problem: FitProblem, given: Points) -> NDArray[np.intp]:
+    """Return the concept of each term, (d,): columns that vary together share one."""
+    weights = np.zeros((N_CONCEPTS, len(given.values)))
+    weights[0] = given.values * problem.scale
+    whole = Concepts(weights, np.eye(N_CONCEPTS)[0], 0.0)
+    split = by_column(whole, problem.encoding, problem.terms, problem.scale, problem.rows.weight)
+    return np.abs(split.weights * split.contributions[:, None]).argmax(axis=0)
+
+
+def concept_of_terms(card: Scorecard) -> NDArray[np.intp]:
+    """Return the concept of each term, (d,): that of its raw column; 0 for a column without one."""
+    columns = np.array(card.encoding.term_columns, dtype=object)
+    concept = np.zeros(len(columns), dtype=np.intp)
+    for name in card.columns_used:
+        of_column = columns == name
+        concept[of_column] = np.abs(card.concept_points[:, of_column]).sum(axis=1).argmax()
+    return concept
+
+
+def store_given(
+    update: Any,
+    problem: FitProblem,
+    given: Points,
+    rule: EvidenceRule,
+    concept: NDArray[np.intp],
+) -> None:
+    """Store points as the scorecard of an update, bit for bit; `concept` (d,) of each term."""
+    card = scorecard_of(problem.encoding, given, concept, problem.moments[0])
+    update.concept_weights_ = card.concept_points * problem.scale
+    update.concept_contributions_ = card.contributions
+    update.intercept_ = float(given.intercept - card.contributions @ card.concept_intercepts)
+    update.term_names_ = problem.encoding.term_names
+    update.scorecard_ = replace(card, rule=rule)
+
+
+def scorecard_of(
+    encoding: Encoding, given: Points, concept: NDArray[np.intp], mean: Floats
+) -> Scorecard:
+    """Return given points as a scorecard with exactly these points; each concept has weight 1.
+
+    Concepts are centred on `mean` (d,), that of the fit rows, up to rounding.
+    """
+    points = np.zeros((N_CONCEPTS, len(given.values)))
+    points[concept, np.arange(len(concept))] = given.values
+    size = np.abs(points).sum(axis=1)
+    if size[0] == 0 and size[1] > 0:  # the first concept is never the unused one
+        points, size = points[::-1].copy(), size[::-1]
+    return Scorecard(
+        encoding=encoding,
+        intercept=given.intercept,
+        contributions=(size > 0) * 1.0,
+        concept_points=points,
+        concept_intercepts=significant(-(points @ mean), INNER_DIGITS) + 0.0,
+    )
+
+
+def without_terms(encoding: Encoding, is_locked: NDArray[np.bool_]) -> Encoding:
+    """Return the terms of all columns that have no locked term."""
+    locked = {name for name, gone in zip(encoding.term_columns, is_locked, strict=True) if gone}
+    return Encoding(tuple(column for column in encoding.columns if column.name not in locked))
+
+
+# ---------------------------------------------------------------------------------------------
+# Base models that have seen the fit rows
+
+
+def stated_optimism(update: Any) -> str:
+    """Return what the user says about a base model that has seen the fit rows; else empty."""
+    is_seen = update.fitted_param("fit_rows_are_new") is False
+    return f"The base model has seen the fit rows: {NOT_CORRECTED}." if is_seen else ""
+
+
+def optimism_text(update: Any, rows: FitRows, task: EvidenceTask) -> str:
+    """Return what is known about a base model that has seen the fit rows; empty if it has not.
+
+    A finding that rests on the accuracy is also a warning. Nothing is found where the base model
+    may have read other columns: with a `ScoreColumn` and with locked columns.
+    """
+    said = update.fitted_param("fit_rows_are_new")
+    model = update.estimator
+    is_column = isinstance(model, ScoreColumn)
+    reads_others = model.reads_others if isinstance(model, ModelScores) else is_column
+    if said is not None or reads_others or update.locked_features:
+        return stated_optimism(update)
+    excess = accuracy_excess(rows, task)
+    if excess is None:
+        return ""
+    base, others = excess
+    text = (
+        f"The base model has an accuracy of {base:.3f} on the fit rows, and models that have not "
+        f"seen a row have {others:.3f}. If the base model has seen the fit rows, {NOT_CORRECTED}. "
+        "Otherwise, pass fit_rows_are_new=True."
+    )
+    if not training_signs(rows.base, rows.label):  # another warning names these
+        warnings.warn(text, BaseModelWarning, stacklevel=4)
+    return text
+
+
+def accuracy_excess(rows: FitRows, task: EvidenceTask) -> tuple[float, float] | None:
+    """Return the accuracy of the base model and that of models that have not seen a row.
+
+    The models are ridge regressions of the label on the terms. None where the base model is not
+    better than chance explains, or where labels are unknown. On many rows, a part is compared.
+    """
+    if rows.label is None or task.terms.n_terms > MAX_TERMS:
+        return None
+    compared = np.flatnonzero(rows.weight > 0)
+    compared = compared[:: -(-len(compared) // MAX_ROWS)]
+    label, fold = rows.label[compared], task.fold[compared]
+    terms = dense_rows(design_of(task), compared)
+    penalty = np.diag(np.append(1e-9, np.full(terms.shape[1] - 1, RIDGE)))
+    predicted = np.zeros(len(compared))
+    for f in range(N_FOLDS):
+        seen, own = terms[fold != f], fold == f
+        solution = np.linalg.solve(seen.T @ seen + penalty, seen.T @ label[fold != f])
+        predicted[own] = terms[own] @ solution
+    share = rows.weight[compared] / rows.weight[compared].sum()
+    is_right = rows.base.decisions[compared] == label
+    excess = is_right * 1.0 - ((predicted > 0.5) == label)
+    mean = float(share @ excess)
+    error = float(np.sqrt(share**2 @ (excess - mean) ** 2))
+    if mean < MIN_EXCESS or mean < N_ERRORS * error:
+        return None
+    base = float(share @ is_right)
+    return base, base - mean

@@ -13,21 +13,31 @@ The interface is internal: it may change without notice.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import Tags
 
 from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.encoding import TermTable
 from commod._data.parameters import check_number_parameter
+from commod._record import FurtherConstraint
 from commod._text import shown
+from commod.constraints import AllOf
 from commod.exceptions import InputError, InputTypeError
+from commod.metrics._requirements import Requirements
 from commod.scorecard import Scorecard, is_within
+
+Listener = Callable[[str], None]
+_listener: ContextVar[Listener | None] = ContextVar("commod_steps", default=None)
 
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -219,3 +229,108 @@ def read_grid(grid: Grid | None, name: str, owner: str, hint: str = "") -> list[
             parameter="grid",
         )
     return read_numbers(name, (grid or {}).get(name))
+
+
+@dataclass(slots=True)
+class UpdateTags(Tags):  # type: ignore[misc]
+    """scikit-learn's tags, and what an update needs to learn and to decide.
+
+    Attributes
+    ----------
+    needs_sensitive_features : bool
+        Whether `predict` takes the sensitive features.
+    randomised : bool
+        Whether random draws decide some rows.
+    needs_labels : bool
+        Whether `fit` needs y for every constraint; an error-based constraint always needs it.
+    needs_tree : bool
+        Whether the base model must be a fitted decision tree.
+    needs_network : bool
+        Whether the method works on the layers of a neural network. They are the base model's layers
+        where it is a network; otherwise the method trains a network of its own.
+    needs_group_in_model : bool
+        Whether the base model must read the group as a column of X.
+    trained_anew : bool
+        Whether a new model replaces the base model, so that even a small strength changes the
+        decisions that retraining alone would change.
+    """
+
+    needs_sensitive_features: bool = False
+    randomised: bool = False
+    needs_labels: bool = False
+    needs_tree: bool = False
+    needs_network: bool = False
+    needs_group_in_model: bool = False
+    trained_anew: bool = False
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Let `listener` hear the steps of all fits of this thread inside the block.
+
+    Examples
+    --------
+    >>> with listening(print):
+    ...     tell("measuring the update")
+    measuring the update
+    >>> tell("nobody hears this")
+    """
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def tell(step: str) -> None:
+    """Tell the listener that a step begins."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(step)
+
+
+def further_constraints(requirements: Requirements) -> tuple[FurtherConstraint, ...]:
+    """Return all constraints but the first one, with their bounds, as records."""
+    return tuple(
+        FurtherConstraint(part.constraint.name, part.bound) for part in requirements.parts[1:]
+    )
+
+
+def set_target(update: Any, target: float) -> Any:
+    """Return the update with another target of its first constraint.
+
+    Where the constraint states a bound, the target replaces this bound.
+    """
+    first, *others = update.stated().parts
+    if update.target is not None or (first.bound is None and not others):
+        return update.set_params(target=target)
+    parts = (first.with_bound(target), *others)
+    return update.set_params(constraints=parts[0] if len(parts) == 1 else AllOf(parts))
+
+
+def set_moving(update: Any, moving: int) -> Any:
+    """Return an update whose constraint number `moving` comes first, because it moves."""
+    parts = list(update.stated().parts)
+    if isinstance(moving, bool) or not isinstance(moving, int) or not 0 <= moving < len(parts):
+        numbers = "0" if len(parts) == 1 else f"0 to {len(parts) - 1}"
+        raise InputError(
+            f"moving={moving!r} is not the number of a constraint: pass {numbers}, in the order "
+            "of constraints.",
+            parameter="moving",
+        )
+    if moving == 0:
+        return update
+    parts.insert(0, parts.pop(moving))
+    return clone(update).set_params(constraints=AllOf(parts))
+
+
+def check_no_bounds(asked: Requirements, method: str, parameter: str) -> None:
+    """Refuse a bound: `method` has no target, and its `parameter` says how far it goes."""
+    for part in asked.parts:
+        if part.bound is not None:
+            raise InputError(
+                f"constraints states the bound of {part.text!r}, but {method} has no target: "
+                f"{parameter} says how far it goes. Leave the bound out, or use "
+                "ControlledDebiaser, which searches for the bound.",
+                parameter="constraints",
+            )

@@ -12,27 +12,28 @@ they do not change the error of a promise.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from commod._evidence.cut import evidence, path_of, stop_on
-from commod._evidence.search import costs_at
-from commod._evidence.task import with_bounds
 from commod._solvers.threads import single_blas_thread
-from commod._statistics.promises import promised_fairness, rows_factor
+from commod._statistics.promises import promise_along, promised_fairness, rows_factor
 from commod.exceptions import InputError
-from commod.updates._found_update import FittedUpdate, fit_direction, has_enough_people
-from commod.updates._held_out import (
-    PromiseTest,
-    Table,
-    choose_update,
-    fairest_first,
+from commod.metrics._constraint import Constraint
+from commod.updates._fit_rows import FitRows
+from commod.updates._found_update import (
+    FittedUpdate,
+    fit_direction,
+    has_enough_people,
     is_degenerate,
-    split_in_halves,
 )
-from commod.updates._problem import FitProblem
+from commod.updates._problem import FitProblem, fit_problem
+
+Failure = Literal["", "degenerate", "unfair", "too few rows"]
+Table = tuple[NDArray[np.int64], NDArray[np.int64]]  # sizes and positives of the cells
 
 N_TESTED_TARGETS = 24  # between the target and parity, for the updates that a promise is tested on
 
@@ -44,7 +45,7 @@ def fit_promise(update: Any, problem: FitProblem) -> None:
         tested = fairest_first(cut_path(update, fit_half))
     constraint, target = update._constraint, update._target
     update.direction_ = tested[0].problem.direction
-    held_out = update._problem(held_out.rows, fit_half.encoding)  # in this direction
+    held_out = fit_problem(update, held_out.rows, fit_half.encoding)  # in this direction
     base = held_out.rows.base.decisions
     tables: list[Table] = []
     degenerate, change_rates = [], []
@@ -58,19 +59,19 @@ def fit_promise(update: Any, problem: FitProblem) -> None:
     confidence = float(update.confidence)
     choice = choose_update(constraint, tables, unchanged, target, confidence, degenerate)
     update.promised_ = choice.is_promised
-    kept = without_changes(tested[0]) if choice.kept is None else tested[choice.kept]
+    kept = tested[choice.kept or 0]
+    if choice.kept is None:  # no decision changes
+        kept = kept._replace(found=replace(kept.found, cut=np.inf))
     update._store_update(kept)
-    bounds = [promised_fairness(constraint, *table, confidence) for table in tables]
     table: Table = unchanged if choice.kept is None else tables[choice.kept]
     factor = rows_factor(constraint, *table, target, confidence)
     observed = constraint.value_from_counts(*tables[0])
     test = PromiseTest(
-        problem=update._problem(problem.rows, fit_half.encoding),  # the terms that have points
-        n_fit_rows=len(fit_half.rows),
+        problem=fit_problem(update, problem.rows, fit_half.encoding),  # the terms that have points
         n_rows_needed=factor * 2 * len(held_out.rows),
         choice=choice,
         observed=float("nan") if observed is None else float(observed),
-        promised=bounds[0],
+        promised=promised_fairness(constraint, *tables[0], confidence),
         change_rate=change_rates[0],
     )
     update._store_figures(held_out, kept, test)
@@ -79,22 +80,11 @@ def fit_promise(update: Any, problem: FitProblem) -> None:
 def cut_path(update: Any, problem: FitProblem) -> list[FittedUpdate]:
     """Return updates with the same points, and cuts from the target up to near parity."""
     fitted = fit_direction(update, problem, is_new=has_enough_people(problem))
-    task, found, constraint = fitted.task, fitted.found, problem.constraint
-    cost = costs_at(task, found.nearness, found.mean_distance)
-    path = path_of(task, evidence(task, found.card.counted(task), cost))
+    path, constraint = fitted.path, problem.constraint
     ends = update._target, constraint.near_ideal
     ends = ends if constraint.shortfall(*ends) < 0 else (ends[0], constraint.ideal)
-    updates = [fitted]
-    for target in np.linspace(*ends, N_TESTED_TARGETS).tolist():
-        bounds = (target, *task.bounds[1:])
-        stop = stop_on(replace(task, required=with_bounds(task.required, bounds)), path)
-        updates.append(fitted._replace(found=replace(found, cut=stop.cut, stop=stop)))
-    return updates
-
-
-def without_changes(fitted: FittedUpdate) -> FittedUpdate:
-    """Return the update that changes no decision."""
-    return fitted._replace(found=replace(fitted.found, cut=np.inf))
+    targets = np.linspace(*ends, N_TESTED_TARGETS).tolist()
+    return [fitted, *(fitted.at_target(target, path) for target in targets)]
 
 
 def _halves(update: Any, problem: FitProblem) -> tuple[FitProblem, FitProblem]:
@@ -107,6 +97,115 @@ def _halves(update: Any, problem: FitProblem) -> tuple[FitProblem, FitProblem]:
         )
     first, second = split_in_halves(problem.rows)
     # Terms are learned from the fit half, so `min_category_size` counts people of that half.
-    fit_half = update._problem(problem.rows.take(first))
-    held_out = update._problem(problem.rows.take(second), fit_half.encoding)
+    fit_half = fit_problem(update, problem.rows.take(first))
+    held_out = fit_problem(update, problem.rows.take(second), fit_half.encoding)
     return fit_half, held_out
+
+
+# ---------------------------------------------------------------------------------------------
+# Held-out rows
+
+
+def split_in_halves(rows: FitRows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return two halves of the rows, stratified by group and, where it is known, true label.
+
+    The hash of a row decides its half, so the order of the rows does not matter.
+    """
+    strata = rows.groups.codes * 2
+    if rows.label is not None:
+        strata = strata + rows.label
+    order = np.lexsort([rows.own_hashes, strata])
+    return np.sort(order[::2]), np.sort(order[1::2])
+
+
+def fairest_first(updates: Sequence[FittedUpdate]) -> list[FittedUpdate]:
+    """Return the updates in the order in which promises are tested, each cheaper than the last.
+
+    Of updates with equal fairness the cheapest stays. An update that changes more than a fairer
+    one is left out, and so is a degenerate one while others remain. Where fairness is undefined
+    for all, the first update is returned.
+    """
+    problem = updates[0].problem
+    base, constraint = problem.rows.base.decisions, problem.constraint
+    tested = []
+    for one in updates:
+        changed = one.changed
+        fairness = problem.rows.fairness(constraint, base ^ changed)
+        if not np.isnan(fairness):
+            unfairness = -fairness if constraint.higher_is_fairer else fairness
+            degenerate = is_degenerate(base, base ^ changed, problem.rows.people)
+            tested.append((degenerate, unfairness, problem.rows.count(changed), one))
+    kept: list[FittedUpdate] = []
+    fewest = np.inf
+    is_left_out = not all(degenerate for degenerate, *_ in tested)
+    for degenerate, _, n_changed, one in sorted(tested, key=lambda entry: entry[:3]):
+        if n_changed < fewest and not (degenerate and is_left_out):
+            kept.append(one)
+            fewest = n_changed
+    return kept or list(updates[:1])
+
+
+class Choice(NamedTuple):
+    """The update to keep: its position among those tested, None for no change at all.
+
+    `failure` says why the promise of the first update failed; empty where there is a promise.
+    """
+
+    kept: int | None
+    is_promised: bool
+    failure: Failure = ""
+
+
+class PromiseTest(NamedTuple):
+    """How a promise was tested; `problem` is that of all rows.
+
+    `n_rows_needed` is the number of rows that the promise would need. `observed` and `promised` are
+    the fairness of the first tested update on the held-out rows, and its bound for new people.
+    `change_rate` is its share of changes there.
+    """
+
+    problem: FitProblem
+    n_rows_needed: float
+    choice: Choice
+    observed: float
+    promised: float
+    change_rate: float
+
+
+def choose_update(
+    constraint: Constraint,
+    tables: Sequence[Table],
+    unchanged: Table,
+    target: float,
+    confidence: float,
+    degenerate: Sequence[bool] = (),
+) -> Choice:
+    """Return which update to keep.
+
+    `tables` are those of the updates on the held-out rows, the fairest on the fit half first.
+    `unchanged` is the table of the base model. With a promise, the cheapest promised update that
+    is not less fair than the base model is kept; if there is none, the cheapest promised one. All
+    promises up to the first failure hold together, so any of them may be chosen. Without a
+    promise, the first update is kept only if it is fairer than the base model. `degenerate` updates
+    fail, whatever their fairness is.
+    """
+    base = constraint.value_from_counts(*unchanged)
+    values = [constraint.value_from_counts(*table) for table in tables]
+    first_degenerate = [*degenerate, True].index(True) if degenerate else len(tables)
+    last = promise_along(constraint, tables[:first_degenerate], target, confidence)
+    if last is None:
+        is_fairer = (
+            base is not None and values[0] is not None and constraint.shortfall(values[0], base) < 0
+        )
+        failure: Failure = "too few rows"
+        if first_degenerate == 0:
+            failure = "degenerate"
+        elif values[0] is None or not constraint.is_met(values[0], target):
+            failure = "unfair"
+        return Choice(0 if is_fairer else None, False, failure=failure)
+    kept = [
+        i
+        for i, value in enumerate(values[: last + 1])
+        if base is None or constraint.is_met(value, base)
+    ]
+    return Choice(max(kept, default=last), is_promised=True)

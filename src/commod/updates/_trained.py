@@ -1,10 +1,12 @@
-"""Helpers that updates trained by gradients share: seeds, layers, ratio problems, concepts."""
+"""Train COMMOD, and helpers that updates trained by gradients share."""
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,13 @@ from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.utils import check_random_state
 
-from commod._data.encoding import Encoding, TermTable
+from commod._data.encoding import Encoding, TermTable, learn_encoding
+from commod._data.labels import check_weights
+from commod._data.tables import check_same_rows
 from commod._io.optional import require_jax
-from commod._solvers.concepts import Concepts, tidy_concepts
+from commod._solvers.concepts import Concepts, by_column, tidy_concepts
 from commod._solvers.problem import (
+    AdversaryProblem,
     RatioPenalties,
     RatioProblem,
     RatioSchedule,
@@ -26,12 +31,14 @@ from commod._solvers.problem import (
     training_margins,
 )
 from commod._text import shown
-from commod.exceptions import InputError
-from commod.metrics._constraint import Constraint
-from commod.updates._adversaries import adversary_of
-from commod.updates._fit_rows import FitRows
+from commod.exceptions import InputError, InterruptionWarning
+from commod.metrics._cells import Strata
+from commod.metrics._constraint import Constraint, missing_labels
+from commod.metrics._measures import MEASURES
+from commod.updates._fit_rows import FitRows, warn_about_group_columns
 from commod.updates._progress import progress_bar
-from commod.updates.base import by_column
+
+Floats = NDArray[np.float64]
 
 MAX_UNITS = 10_000  # in a hidden layer
 MANY_ROWS = 2_000_000  # models · rows from which models are stored by several threads
@@ -78,9 +85,9 @@ def readable_concepts(
     encoding: Encoding,
     terms: TermTable,
     weight: NDArray[np.float64],
+    moments: Moments | None = None,
     *,
     whole_columns: bool,
-    moments: Moments | None = None,
 ) -> Concepts:
     """Return trained concepts in the order of the encoding's terms, with exact zeros.
 
@@ -158,3 +165,119 @@ def call_all(stores: list[Callable[[], None]], n_rows: int) -> None:
             future.result()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+# ---------------------------------------------------------------------------------------------
+# Adversaries
+
+
+def check_trainable(constraints: Sequence[Constraint]) -> None:
+    """Refuse constraints that no adversary stands for.
+
+    Where an adversary fails, a score is independent of the group, among people who are chosen
+    before anything is decided. So an adversary stands for rates that are equal among such people.
+    It knows no minimum, and no rate among people whom the decisions choose, such as the precision.
+    """
+    for constraint in constraints:
+        if reason := _obstacle(constraint):
+            raise InputError(
+                f"COMMOD cannot train against {constraint.name!r}: {reason}. Use "
+                "ControlledDebiaser, which takes this constraint, or one of demographic parity, "
+                "equalized odds, parity of true or false positive rates, and accuracy parity.",
+                parameter="constraints",
+            )
+
+
+def _obstacle(constraint: Constraint) -> str:
+    """Return why no adversary stands for a constraint; "" where one does."""
+    if constraint.min_groups < 2:
+        return "it bounds the rate of every group, and an adversary compares groups"
+    for measure in constraint.measures:
+        if not measure.is_linear:
+            return (
+                f"the decisions choose the people whom its {measure.name} counts, and an adversary "
+                "needs people who are chosen before"
+            )
+        if measure.needs_labels and measure.label is None and measure != MEASURES["accuracy"]:
+            return f"no adversary is known for its {measure.name}"
+    return ""
+
+
+def adversary_of(
+    constraint: Constraint, strata: Strata, rows: FitRows, label: Floats, weight: Floats
+) -> AdversaryProblem:
+    """Return what the adversary of a constraint reads, and the weight of each row for it.
+
+    `label` (n,) are the labels of the training and `weight` (n,) the weights of rows. A row that
+    the constraint does not count has weight 0: one of a label, a group or a stratum that is not
+    compared.
+    """
+    if constraint.needs_labels and rows.label is None:
+        raise missing_labels(constraint, "y")
+    group, _ = rows.large_groups
+    is_compared = (group >= 0) & (strata.codes >= 0) & strata.is_compared[strata.codes, group]
+    weight = weight * is_compared
+    labels = {measure.label for measure in constraint.measures}
+    if len(labels) == 1 and None not in labels:
+        weight = weight * (label if labels.pop() else 1 - label)
+    is_conditional = constraint.within is not None
+    return AdversaryProblem(
+        weight=weight.astype(np.float32),
+        sees_label=len(labels) > 1,
+        stratum=strata.codes.astype(np.int32) if is_conditional else None,
+        n_strata=len(strata.labels) if is_conditional else 0,
+        reads_rightness=constraint.measure == MEASURES["accuracy"],
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Several models on the same rows
+
+
+def fit_together(
+    models: Sequence[Any],
+    X: Any,
+    y: Any,
+    sensitive_features: Any,
+    sample_weight: Any,
+    ratio_weight: Any,
+) -> None:
+    """Fit all models: read the rows once, train in one computation, store each result."""
+    first = models[0]
+    for model in models:
+        model._record_params()
+        model._check_parameters()
+    rows_of_user = {"X": X, "y": y, "sensitive_features": sensitive_features}
+    check_same_rows({**rows_of_user, "ratio_weight": ratio_weight})
+    rows = first._read_fit_rows(X, y, sensitive_features, sample_weight)
+    distance_weight = rows.weight * check_weights(ratio_weight, len(rows), "ratio_weight")
+    if not distance_weight.any():
+        raise InputError(
+            "ratio_weight is zero wherever sample_weight is not, so no change would cost anything. "
+            "Give some rows with sample_weight a ratio_weight."
+        )
+    columns = first._ratio_columns(rows.base.scores, rows.columns)
+    first._check_locked(columns)
+    warn_about_group_columns(rows, first.locked_features)
+    encoding = learn_encoding(
+        columns,
+        rows.weight,
+        min_category_size=first.min_category_size,
+        locked=first.locked_features,
+    )
+    terms = encoding.encode(columns)
+    moments = safe_moments(terms, rows.weight)  # computed once for all models
+    constraints = first.stated().constraints
+    problem = ratio_problem(rows, terms, moments, distance_weight, constraints)
+    trained = train_ratios(models, problem, first._schedule())
+    for model in models:
+        model._take_reading(first)
+    call_all(
+        [
+            partial(model._store, rows, encoding, terms, moments, trained, i)
+            for i, model in enumerate(models)
+        ],
+        len(rows),
+    )
+    if trained.interrupted:
+        warnings.warn(first.status_, InterruptionWarning, stacklevel=3)

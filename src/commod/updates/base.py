@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
@@ -28,28 +29,25 @@ from commod._data.base_model import (
 )
 from commod._data.codes import plain
 from commod._data.columns import Column, may_hold_codes, read_columns
-from commod._data.encoding import Encoding, TermTable
-from commod._data.group_names import group_names_of
-from commod._data.groups import read_groups, sensitive_names
-from commod._data.labels import check_length, read_labels
+from commod._data.groups import group_names_of, read_groups, sensitive_names
+from commod._data.labels import check_length, check_weights, read_labels
 from commod._data.parameters import check_flag, check_names, check_number_parameter, check_seed
 from commod._data.tables import check_same_rows
-from commod._data.weights import check_weights
-from commod._record import Request
-from commod._solvers.concepts import Concepts, partition_by_column
-from commod._text import codes_text, did_you_mean, list_names, most_change_text, n_of, shown
+from commod._record import LeftOutGroup, Request
+from commod._text import did_you_mean, list_names, most_change_text, n_of, shown
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 from commod.metrics._requirements import Requirements, read_constraints
 from commod.patch.fingerprint import scores_digest
-from commod.updates._compared import Standing, standing_constraints
-from commod.updates._conditions import with_strata
-from commod.updates._constraint_values import store_values
+from commod.updates import _status as status
 from commod.updates._fit_rows import (
+    ComparedText,
     FitRows,
     check_both_decisions,
-    keep_large_groups,
+    counted_labels,
+    outcomes_of,
     rows_of_large_groups,
+    with_strata,
 )
 from commod.updates._interface import (
     AllowedChanges,
@@ -59,20 +57,11 @@ from commod.updates._interface import (
     ReadRows,
     RowEvaluation,
     Sweep,
+    UpdateTags,
+    further_constraints,
 )
-from commod.updates._labels import ComparedText, counted_labels, outcomes_of
-from commod.updates._left_out import GroupText, groups_left_out, left_out_text, rows_in_totals
-from commod.updates._notebook import (
-    ScorecardView,
-    columns_of_codes,
-    figures_of,
-    notebook_html,
-)
-from commod.updates._params_of_fit import ParamsOfFit
-from commod.updates._saving import SavedWithoutNames
-from commod.updates._stated import further_constraints
-from commod.updates._tags import UpdateTags
-from commod.updates._whom import outscoring_figures, outscoring_sentences
+from commod.updates._notebook import columns_of_codes, notebook_html
+from commod.updates._problem import Standing, standing_constraints
 
 READING_ATTRIBUTES = (
     *("classes_", "pos_label_", "favorable_label_", "n_features_in_", "feature_names_in_"),
@@ -81,8 +70,8 @@ READING_ATTRIBUTES = (
 FLAGS = frozenset(  # parameters that are True or False; progress may be None
     ("progress", "adaptive_fairness", "aware", "concepts_by_column", "reads_score", "search")
 )
+COPIED = (list, set, dict, np.ndarray)  # parameters that a user may change in place
 LARGEST_WEIGHT = 1e9  # of a loss, a strength or a learning rate: beyond it, sums overflow
-MAX_CONCEPT_ROWS = 20_000  # on which columns are grouped into concepts
 
 
 @dataclass(frozen=True)
@@ -126,7 +115,7 @@ class ChangedDecisions:
         return self.n_changes / len(self.gain)
 
 
-class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """The base class of all updates; a subclass stores parameters, defines `fit` and `predict`.
 
     Examples
@@ -144,24 +133,26 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
     min_group_size: int
     classes_: NDArray[Any]
     feature_names_in_: NDArray[Any]
+    status_: str
+    groups_left_out_: tuple[LeftOutGroup, ...]
+    _group_texts: tuple[status.GroupText, ...] = ()
+    _params_of_fit: dict[str, Any]
     _scores_digest: str | None
     _edit_column: Callable[[Column], Column] | None = None
 
     @property
     def _constraint(self) -> Constraint:
         """Return the constraint whose target moves: the first one."""
-        return self._requirements.constraints[0]
+        return self.stated().constraints[0]
 
-    @property
-    def _requirements(self) -> Requirements:
+    def stated(self) -> Requirements:
         """Return all constraints that the parameters state."""
         target = self.fitted_param("target", None)
         return read_constraints(self.fitted_param("constraints"), target)
 
-    @property
-    def _standing(self) -> tuple[Standing, ...]:
+    def standing(self) -> tuple[Standing, ...]:
         """Return the other constraints, which keep their bounds."""
-        return standing_constraints(self._requirements)
+        return standing_constraints(self.stated())
 
     # -- the base model stays as it is --------------------------------------------------------
 
@@ -216,6 +207,70 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
             setattr(tags.input_tags, name, is_accepted)
         return tags
 
+    # -- the parameters of the last fit decide -----------------------------------------------------
+
+    def _record_params(self) -> None:
+        """Keep the present parameters. `fit` calls this before it reads any of them.
+
+        A later `set_params` waits for the next `fit`.
+        """
+        self._params_of_fit = {
+            name: copy.copy(value) if isinstance(value, COPIED) else value
+            for name, value in self.get_params().items()
+        }
+
+    @contextmanager
+    def _as_it_was_on_error(self) -> Iterator[None]:
+        """Undo what a failing `fit` has set, so that an earlier fit goes on deciding."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def fitted_params(self) -> dict[str, Any]:
+        """Return the parameters that the update was fitted with; the present ones before `fit`."""
+        return {**self.get_params(), **vars(self).get("_params_of_fit", {})}
+
+    def fitted_param(self, name: str, default: Any = None) -> Any:
+        """Return one of `fitted_params`; the default where the update has no such parameter."""
+        fitted = vars(self).get("_params_of_fit", {})  # updates stored by version 0.1 have none
+        return fitted[name] if name in fitted else getattr(self, name, default)
+
+    # -- saved without the names of groups ---------------------------------------------------------
+
+    def __getstate__(self) -> Any:
+        """Return what a file may hold: counts where the update in memory names groups."""
+        state: Any = super().__getstate__()
+        if "groups_left_out_" not in self.__dict__:
+            return state
+        return {
+            **state,
+            "status_": self._status_without_names(),
+            "groups_left_out_": tuple(
+                LeftOutGroup("", group.n, None, None) for group in self.groups_left_out_
+            ),
+            "_group_texts": (),
+        }
+
+    def __copy__(self) -> Self:
+        return self._with_attributes(self.__dict__)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self._with_attributes(copy.deepcopy(self.__dict__, memo))
+
+    def _with_attributes(self, attributes: Mapping[str, Any]) -> Self:
+        """Return a copy in memory; unlike a saved update, it keeps the names of groups."""
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(attributes)
+        return copied
+
+    def _status_without_names(self) -> str:
+        """Return `status_` with counts of groups in the place of their names and rates."""
+        return status.count_groups(self.status_, self._group_texts)
+
     # -- parameters -----------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
@@ -238,7 +293,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         given = {"X": X, "y": y, "sensitive_features": sensitive_features}
         check_same_rows({**given, "sample_weight": sample_weight})
         check_number_parameter(self.min_group_size, "min_group_size", (int, np.integer), min_val=1)
-        self._standing  # noqa: B018 - refuses constraints that cannot be used
+        self.standing()  # refuses constraints that cannot be used
         columns = read_columns(X, skip=self._unread())
         n_rows = len(columns[0])
         validate_data(self, X, skip_check_array=True, reset=True)
@@ -249,7 +304,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         weight = check_weights(sample_weight, n_rows)
         self.classes_ = base_classes(self.estimator, labels)
         self._set_labels()
-        label = outcomes_of(labels, self.classes_, self.pos_label_, self._requirements.constraints)
+        label = outcomes_of(labels, self.classes_, self.pos_label_, self.stated().constraints)
         base = self._base(X, columns)
         is_stated = getattr(self, "fit_rows_are_new", None) is not None
         known = {"classes": self.classes_, "pos_label": self.pos_label_, "label": label}
@@ -261,8 +316,10 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         self._code_columns = [column.name for column in features if may_hold_codes(column)]
         self._n_fit_rows, self._scores_digest = n_rows, scores_digest(base.scores)
         rows = FitRows(features, base, label, groups, in_constraint, weight, names)
-        rows = keep_large_groups(rows, self.min_group_size)
-        rows = with_strata(rows, (self._constraint, *(s.constraint for s in self._standing)), X)
+        if groups.probabilities is not None:
+            kept = groups.count(weight > 0) >= self.min_group_size
+            rows = replace(rows, kept_groups=kept)
+        rows = with_strata(rows, (self._constraint, *(s.constraint for s in self.standing())), X)
         both = plain(self._other_label(self.pos_label_)), plain(self.pos_label_)
         check_both_decisions(rows, self._constraint, both)
         return rows
@@ -302,8 +359,17 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
 
     def _check_locked(self, columns: Sequence[Column]) -> None:
         """Refuse locked features that X does not have; `columns` has no column of scores."""
-        names = [column.name for column in columns]
-        check_locked(self.fitted_param("locked_features", ()), names, self._score_column())
+        locked, names = self.fitted_param("locked_features", ()), [c.name for c in columns]
+        known = {*names, *self._score_column()}
+        unknown = sorted(check_names(locked, "locked_features").difference(known))
+        if unknown:
+            suggestions = "".join(did_you_mean(name, names) for name in unknown[:3])
+            raise InputError(
+                f"locked_features={shown(locked)} names columns that X does not have: "
+                f"{list_names(unknown)}."
+                f"{suggestions} X has {n_of(len(names), 'column')}: {list_names(names)}.",
+                parameter="locked_features",
+            )
 
     def _features(self, columns: Sequence[Column]) -> list[Column]:
         """Return the columns that an update may use: all but a column of scores."""
@@ -330,14 +396,14 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         positive one. The figures are then expected values. Totals do not count people of groups
         left out with fewer than five rows.
         """
-        before, counted = rows.base.decisions, rows_in_totals(rows)
+        before, counted = rows.base.decisions, rows.in_totals
         each = None if rows.people is None else rows.people[counted]
         raised, lowered = expected_moves(before[counted], positive[counted], each)
         gains, losses = (raised, lowered) if self._raising_is_a_gain() else (lowered, raised)
         self.n_rows_ = rows.count(counted)
         self.change_rate_ = (gains + losses) / self.n_rows_
         self.n_gains_, self.n_losses_ = gains, losses
-        store_values(self, rows, positive)
+        status.store_values(self, rows, positive)
         self._other_ratio = None
         if self._constraint.has_other_ratio:
             others = (
@@ -346,19 +412,19 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
             self._other_ratio = tuple(rows.fairness(self._constraint, rates) for rates in others)
         people = replace(rows, weight=rows.weight * counted)
         self.base_accuracy_, self.accuracy_ = people.accuracy(before), people.accuracy(positive)
-        self.outscoring_ = outscoring_figures(rows, positive, self._raising_is_a_gain())
+        self.outscoring_ = status.outscoring_figures(rows, positive, self._raising_is_a_gain())
         text = self._store_left_out(rows, positive)
         self._group_texts = (text,)
-        figures = self._sentence(), *outscoring_sentences(self.outscoring_)
+        figures = self._sentence(), *status.outscoring_sentences(self.outscoring_)
         sentences = most_change_text(self.change_rate_), *figures, text.named
         self.status_ = " ".join(filter(None, sentences))
 
-    def _store_left_out(self, rows: FitRows, positive: Decisions, rows_text: str = "") -> GroupText:
+    def _store_left_out(
+        self, rows: FitRows, positive: Decisions, rows_text: str = ""
+    ) -> status.GroupText:
         """Store the groups that the constraint leaves out, and return a sentence about them."""
-        left_out = self.groups_left_out_ = groups_left_out(rows, positive)
-        size = self.min_group_size
-        text = self.compared_text().metric
-        return left_out_text(left_out, self._constraint, rows, positive, size, rows_text, text)
+        self.groups_left_out_ = status.groups_left_out(rows, positive)
+        return status.left_out_text(self, rows, positive, rows_text)
 
     def _sentence(self) -> str:
         return self._figures_text("fit rows")
@@ -401,11 +467,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
     def _html_repr(self) -> str:
         """Return what `_repr_html_` shows in a notebook: scikit-learn's diagram until fitted."""
         diagram = str(super()._html_repr())
-        if not hasattr(self, "status_"):
-            return diagram
-        figures, view = figures_of(self), self._scorecard_view()
-        status = " ".join(filter(None, (self.status_, codes_text(self.possible_codes_))))
-        return notebook_html(type(self).__name__, status, figures, view, diagram)
+        return notebook_html(self, diagram) if hasattr(self, "status_") else diagram
 
     @property
     def possible_codes_(self) -> tuple[str, ...]:
@@ -414,15 +476,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         They hold 3 to 20 different whole numbers. If these are codes, make the column categorical
         before fitting: ``X[name].astype("category")`` or ``.astype(str)``.
         """
-        card = getattr(self, "scorecard_", None)
-        return columns_of_codes(card, getattr(self, "_code_columns", ())) if card else ()
-
-    def _scorecard_view(self) -> ScorecardView | None:
-        card = getattr(self, "scorecard_", None)
-        if card is None:
-            return None
-        max_margin = self.allowed_changes().max_margin
-        return ScorecardView(card, self.concept_weights_, self.concept_contributions_, max_margin)
+        return columns_of_codes(self)
 
     # -- changes --------------------------------------------------------------------------------
 
@@ -431,7 +485,8 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         check_same_rows({"X": X, "y": y, "sample_weight": sample_weight})
         return float(super().score(X, y, sample_weight))
 
-    def _labels_of(self, decisions: NDArray[np.bool_]) -> NDArray[Any]:
+    def labels_of(self, decisions: NDArray[np.bool_]) -> NDArray[Any]:
+        """Return decisions as labels of the base model, shape (n,)."""
         negative = self._other_label(self.pos_label_)
         return np.where(decisions, self.pos_label_, negative).astype(self.classes_.dtype)
 
@@ -499,18 +554,6 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         """Return which changes the user allows; the update may keep to fewer of them."""
         return self.allowed_changes()
 
-    def labels_of(self, decisions: NDArray[np.bool_]) -> NDArray[Any]:
-        """Return decisions as labels of the base model, shape (n,)."""
-        return self._labels_of(decisions)
-
-    def stated(self) -> Requirements:
-        """Return all constraints that the parameters state; the first one moves."""
-        return self._requirements
-
-    def standing(self) -> tuple[Standing, ...]:
-        """Return the constraints that keep their bounds."""
-        return self._standing
-
     def request(self) -> Request:
         """Return what the user asked of this update, as a record."""
         return Request(
@@ -519,7 +562,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
             pos_label=plain(self.pos_label_),
             favorable_label=plain(self.favorable_label_),
             score_is_for=plain(self._score_label()),
-            further=further_constraints(self._requirements),
+            further=further_constraints(self.stated()),
         )
 
     def edit_columns(self, edit: Callable[[Column], Column]) -> Self:
@@ -544,40 +587,18 @@ def expected_moves(
     return float(positive[~before].sum()), float((1 - positive[before]).sum())
 
 
-def by_column(
-    concepts: Concepts,
-    encoding: Encoding,
-    terms: TermTable,
-    scale: NDArray[np.float64],
-    weight: NDArray[np.float64],
-) -> Concepts:
-    """Return the same ratio with each raw column in one concept.
+def check_update(update: Any, caller: str, alternative: str = "") -> None:
+    """Refuse an object that is not an update; `alternative` says what to call for other models.
 
-    `partition_by_column` groups the columns by their correlation on at most MAX_CONCEPT_ROWS rows.
+    Examples
+    --------
+    >>> check_update(1, "stability")
+    Traceback (most recent call last):
+    commod.exceptions.InputError: stability takes a ControlledDebiaser, a COMMOD or one of
+    commod.rivals; got int.
     """
-    weighted = np.flatnonzero(weight)
-    sample = weighted[:: -(-len(weighted) // MAX_CONCEPT_ROWS)]
-    if len(sample) < len(terms):
-        terms, weight = terms.take(sample), weight[sample]
-    total = concepts.contributions @ concepts.weights
-    columns = np.array(encoding.term_columns, dtype=object)
-    used = dict.fromkeys(columns[total != 0])
-    added = [terms.total(np.where(columns == name, total / scale, 0.0), 0.0) for name in used]
-    if not added:
-        return concepts
-    return partition_by_column(concepts, encoding.term_columns, np.column_stack(added), weight)
-
-
-def check_locked(
-    locked: Collection[str], names: Sequence[str], score: Collection[str] = ()
-) -> None:
-    """Raise InputError where locked features are neither among `names` nor the score column."""
-    unknown = sorted(check_names(locked, "locked_features").difference(names, score))
-    if unknown:
-        suggestions = "".join(did_you_mean(name, names) for name in unknown[:3])
+    if not isinstance(update, BaseUpdate):
         raise InputError(
-            f"locked_features={shown(locked)} names columns that X does not have: "
-            f"{list_names(unknown)}."
-            f"{suggestions} X has {n_of(len(names), 'column')}: {list_names(names)}.",
-            parameter="locked_features",
+            f"{caller} takes a ControlledDebiaser, a COMMOD or one of commod.rivals; got "
+            f"{type(update).__name__}. {alternative}".rstrip()
         )

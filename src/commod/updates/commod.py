@@ -4,44 +4,45 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, TermTable
 from commod._data.parameters import check_choice, check_number
-from commod._record import Audit
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
     INITS,
     RatioSchedule,
     TrainedConcepts,
     TrainedLayers,
+    raw_scorecard,
 )
 from commod.exceptions import InputError
 from commod.metrics._requirements import Requirements
-from commod.patch import Patch
 from commod.scorecard import new_decisions
-from commod.updates._adversaries import check_trainable
-from commod.updates._compared import Standing
-from commod.updates._constraint_values import other_texts
 from commod.updates._fit_rows import FitRows
-from commod.updates._fit_together import fit_together
-from commod.updates._interface import FittedCandidate, Grid, RawRows, Sweep, check_grid
+from commod.updates._interface import (
+    FittedCandidate,
+    Grid,
+    RawRows,
+    Sweep,
+    check_grid,
+    check_no_bounds,
+)
 from commod.updates._network import Network, raw_network
-from commod.updates._paper import paper_settings
-from commod.updates._status import few_people_sentences
+from commod.updates._problem import Standing
+from commod.updates._status import few_people_sentences, other_texts
 from commod.updates._trained import (
     Moments,
     check_layers,
+    check_trainable,
+    fit_together,
     readable_concepts,
 )
-from commod.updates._without_target import check_no_bounds
 from commod.updates.base import LARGEST_WEIGHT
 from commod.updates.ratio import RatioFunction, RatioUpdate
 
@@ -52,6 +53,17 @@ DEFAULT_GRID = {
 SWEEP_SIZE = 64  # models of a sweep that are trained together: bounds memory
 ARCHITECTURES = ("concepts", "mlp")
 CONCEPT_ATTRIBUTES = ("concept_weights_", "concept_contributions_", "intercept_")
+
+# `COMMOD.as_in_the_paper` says which sentence of the paper each setting comes from.
+PAPER_SETTINGS: dict[str, Any] = {
+    "architecture": "concepts",
+    "adaptive_fairness": False,
+    "reads_score": False,
+    "threshold": 0.5,
+    "concepts_by_column": False,
+    "init": "zero",
+    "adversary_hidden": (64, 32, 16),
+}
 
 
 class COMMOD(RatioUpdate):
@@ -366,17 +378,16 @@ class COMMOD(RatioUpdate):
             fit_together([self], X, y, sensitive_features, sample_weight, ratio_weight)
         return self
 
-    @property
-    def _requirements(self) -> Requirements:
+    def stated(self) -> Requirements:
         """Return the constraints, one adversary each; figures are those of the first."""
-        asked = super()._requirements
+        asked = super().stated()
         check_no_bounds(asked, "COMMOD", "lambda_fair")
         check_trainable(asked.constraints)
         return asked
 
-    @property
-    def _standing(self) -> tuple[Standing, ...]:
-        return tuple(Standing(other, math.nan) for other in self._requirements.constraints[1:])
+    def standing(self) -> tuple[Standing, ...]:
+        """Return the other constraints, which have no bounds."""
+        return tuple(Standing(other, math.nan) for other in self.stated().constraints[1:])
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -419,10 +430,21 @@ class COMMOD(RatioUpdate):
         i: int,
     ) -> None:
         """Store the i-th trained model: r, history and figures on the fit rows."""
+        self.term_names_, self.network_, self.scorecard_ = encoding.term_names, None, None
         if isinstance(trained, TrainedLayers):
-            self._store_network(rows, encoding, terms, trained, i)
+            layers = [(matrix[i], bias[i]) for matrix, bias in trained.layers]
+            self.network_ = raw_network(encoding, layers, terms, rows.weight)
+            for name in CONCEPT_ATTRIBUTES:  # an earlier fit may have set them
+                self.__dict__.pop(name, None)
         else:
-            self._store_concepts(rows, encoding, terms, moments, trained, i)
+            concepts = Concepts(
+                trained.weights[i], trained.contributions[i], float(trained.intercept[i])
+            )
+            known, whole = (encoding, terms, rows.weight, moments), bool(self.concepts_by_column)
+            concepts = readable_concepts(concepts, *known, whole_columns=whole)
+            self.concept_weights_, self.intercept_ = concepts.weights, concepts.intercept
+            self.concept_contributions_ = concepts.contributions
+            self.scorecard_ = raw_scorecard(encoding, concepts, *moments[:2])
         self.history_ = {name: values[i].tolist() for name, values in trained.history.items()}
         self.n_iter_ = trained.epochs_done
         ratio = self._ratio_function().evaluate(terms)
@@ -443,37 +465,6 @@ class COMMOD(RatioUpdate):
             note = f"Training was interrupted after {self.n_iter_} of {self.epochs} epochs."
             self.status_ = f"{note} {self.status_}"
 
-    def _store_concepts(
-        self,
-        rows: FitRows,
-        encoding: Encoding,
-        terms: TermTable,
-        moments: Moments,
-        trained: TrainedConcepts,
-        i: int,
-    ) -> None:
-        mean, scale, _ = moments
-        concepts = readable_concepts(
-            Concepts(trained.weights[i], trained.contributions[i], float(trained.intercept[i])),
-            encoding,
-            terms,
-            rows.weight,
-            whole_columns=bool(self.concepts_by_column),
-            moments=moments,
-        )
-        self.network_ = None
-        self._store_scorecard(encoding, concepts, mean, scale)
-
-    def _store_network(
-        self, rows: FitRows, encoding: Encoding, terms: TermTable, trained: TrainedLayers, i: int
-    ) -> None:
-        layers = [(matrix[i], bias[i]) for matrix, bias in trained.layers]
-        self.network_ = raw_network(encoding, layers, terms, rows.weight)
-        self.term_names_ = encoding.term_names
-        self.scorecard_ = None
-        for name in CONCEPT_ATTRIBUTES:  # an earlier fit may have set them
-            self.__dict__.pop(name, None)
-
     # -- applying -----------------------------------------------------------------------------
 
     def _reads_margin(self) -> bool:
@@ -482,41 +473,6 @@ class COMMOD(RatioUpdate):
 
     def _ratio_function(self) -> RatioFunction:
         return super()._ratio_function() if self.network_ is None else self.network_
-
-    def concepts(self, X: Any) -> NDArray[np.float64]:
-        """Return the value of each concept on each row, shape (n, k), centred on the fit rows.
-
-        ``ratio(X) = intercept_ + concepts(X) @ concept_contributions_``, up to rounding. An
-        "mlp" has no concepts.
-        """
-        check_is_fitted(self)
-        if self.scorecard_ is None:
-            raise InputError(
-                "architecture='mlp' has no concepts: they are parts of a linear ratio. Fit "
-                'COMMOD(architecture="concepts") or a ControlledDebiaser.',
-                parameter="architecture",
-            )
-        return super().concepts(X)
-
-    def to_patch(self, audit: Audit | None = None) -> Patch:
-        """Return the update as a small file that edits a column of scores anywhere.
-
-        The patch holds the scorecard, the request and the figures; no row, no sensitive value.
-        An "mlp" has no scorecard and cannot be a patch.
-
-        Parameters
-        ----------
-        audit : Audit, default=None
-            An audit of this update. The patch carries its digest; see `Patch.with_audit`.
-        """
-        check_is_fitted(self)
-        if self.scorecard_ is None:
-            raise InputError(
-                "architecture='mlp' has no scorecard, and a patch is one: it needs a linear ratio. "
-                'Fit COMMOD(architecture="concepts") or a ControlledDebiaser.',
-                parameter="architecture",
-            )
-        return super().to_patch(audit)
 
     # -- internal interface: see _interface.py -----------------------------------------------------
 
@@ -541,6 +497,31 @@ class COMMOD(RatioUpdate):
             if candidate.update.scorecard_ is not None:
                 candidate.settings["n_terms"] = candidate.update.scorecard_.n_terms_used
         return Sweep(candidates, candidates[0].update)
+
+
+def paper_settings(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the paper's settings and the user's other parameters as one dictionary.
+
+    Raises InputError where the user asks for another value of a setting of the paper.
+
+    Examples
+    --------
+    >>> paper_settings({"lambda_fair": 3})["lambda_fair"]
+    3
+    >>> paper_settings({"adaptive_fairness": True})
+    Traceback (most recent call last):
+    commod.exceptions.InputError: adaptive_fairness=True is not the paper's: ...
+    """
+    for name, setting in PAPER_SETTINGS.items():
+        given = params.get(name, setting)
+        given = tuple(given) if isinstance(given, list) else given
+        if type(given) is not type(setting) or given != setting:
+            raise InputError(
+                f"{name}={params[name]!r} is not the paper's: COMMOD.as_in_the_paper sets {name}="
+                f"{setting!r}. Leave it out, or use COMMOD(model, {name}={params[name]!r}).",
+                parameter=name,
+            )
+    return {**params, **PAPER_SETTINGS}
 
 
 def fit_grid(

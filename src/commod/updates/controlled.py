@@ -5,50 +5,64 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from commod._data.base_model import BaseScores
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding
-from commod._record import Request
-from commod.exceptions import TargetWarning
+from commod._record import EditRecord, Request
+from commod._text import capitalised
+from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import DISTANCE_COLUMN, new_decisions
 from commod.updates import _status as status
-from commod.updates._all_people import PeopleInMemory
 from commod.updates._candidates import candidates_of
-from commod.updates._compared import all_kept
 from commod.updates._controlled_parameters import (
     check_controlled_parameters,
     check_labels_given,
     check_no_weighted_promise,
-    controlled_request,
     given_groups,
 )
-from commod.updates._controlled_problem import fit_problem, metric_interval, smallest_share
-from commod.updates._editable import EditableScorecard
-from commod.updates._expectation_text import smallest_cell_text, store_expectation
-from commod.updates._fit_frame import FitsFrames
-from commod.updates._fit_rows import FitRows, warn_about_group_columns
-from commod.updates._found_update import FittedUpdate, fit_update
-from commod.updates._held_out import PromiseTest, is_degenerate
-from commod.updates._interface import AllowedChanges, Grid, RawRows, Sweep, read_grid, read_numbers
-from commod.updates._left_out import covered_text
-from commod.updates._point_rows import may_come_whole, ordered_by_hash, point_problem
-from commod.updates._problem import FitProblem
-from commod.updates._promise import fit_promise
-from commod.updates._stated import set_target
-from commod.updates._steps import tell
-from commod.updates._stored_update import store_found
-from commod.updates._unknown_groups import store_unknown
-from commod.updates._whom import outscoring_figures
+from commod.updates._edit import EditRows, edited_update, read_plan
+from commod.updates._fit_rows import (
+    may_come_whole,
+    ordered_by_hash,
+    warn_about_group_columns,
+)
+from commod.updates._found_update import (
+    AllPeople,
+    FittedUpdate,
+    fit_update,
+    is_degenerate,
+    store_found,
+)
+from commod.updates._interface import (
+    AllowedChanges,
+    Grid,
+    RawRows,
+    Sweep,
+    read_grid,
+    read_numbers,
+    set_target,
+    tell,
+)
+from commod.updates._problem import (
+    FitProblem,
+    all_kept,
+    fit_problem,
+    metric_interval,
+    point_problem,
+    smallest_share,
+)
+from commod.updates._promise import PromiseTest, fit_promise
 from commod.updates.ratio import RatioUpdate
 
 
-class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
+class ControlledDebiaser(RatioUpdate):
     """The update with the fewest changes that reaches a stated target.
 
     It learns a scorecard v(x) on the raw columns: evidence about the groups that the constraint
@@ -225,6 +239,11 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
     promised_: bool | None
     _few_people_texts: tuple[str, ...]
 
+    scorecard_: Any
+    edits_: tuple[EditRecord, ...] = ()
+    _earlier_update: Any = None
+    _terms_by_hand: tuple[str, ...] = ()
+
     def __init__(
         self,
         estimator: Any,
@@ -316,6 +335,177 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
             warnings.warn(self.status_, TargetWarning, stacklevel=2)
         return self
 
+    def fit_frame(
+        self,
+        frame: Any,
+        *,
+        sensitive_features: str | Sequence[str],
+        y_true: str | None = None,
+        sample_weight: str | None = None,
+        features: Sequence[str] | None = None,
+        key: str | None = None,
+    ) -> Self:
+        """Fit the update on a table that stays where it is, such as in DuckDB or Spark.
+
+        It is the same fit as `fit`. A table of at most a million rows comes whole. Of a larger
+        table, the rows with the smallest hash of the key come onto this machine, and points come
+        from them. The engine counts groups, rates, the exact limit, the cut and all figures on all
+        rows. A base model that is no `ScoreColumn` scores the rows by batches, where they are.
+
+        Parameters
+        ----------
+        frame : DuckDB relation, polars (lazy) frame, PySpark frame, pyarrow table or dataset, \
+pandas frame, or path of Parquet files
+            One row per person. A path may be a file, a folder or a pattern (``lake/*.parquet``).
+        sensitive_features : str or list of str
+            Column with the group of each row. Several columns mean their intersections.
+        y_true : str, default=None
+            Column with the true labels. May be None for demographic parity.
+        sample_weight : str, default=None
+            Column with the weight of each row; see `fit`.
+        features : list of str, default=None
+            The columns that the update may use. None: all columns that no other parameter names
+            and, where a base model knows its columns, that it reads. X of `predict` has these
+            columns and the column of scores. With a base model, X has the columns of the model
+            first, and then the others.
+        key : str, default=None
+            Column of whole numbers or text that differs from row to row. Folds, and the rows that
+            points come from, go by a hash of it, which is the same in every engine. So every engine
+            and every order of the rows gives the same update. None: they go by the content of the
+            rows, or by their number where a table does not come whole.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import duckdb
+        >>> from commod import ControlledDebiaser, ScoreColumn
+        >>> people = duckdb.sql(
+        ...     '''SELECT i AS id, i % 3 = 0 AS minority, (i * 7919) % 1000 / 1000 AS income,
+        ...               0.2 + 0.5 * income + CASE WHEN minority THEN 0 ELSE 0.2 END AS score
+        ...        FROM range(60000) AS t(i)'''
+        ... )
+        >>> update = ControlledDebiaser(ScoreColumn("score"), target=0.8)
+        >>> update = update.fit_frame(people, sensitive_features="minority", key="id")
+        >>> bool(update.expected_fairness_ >= 0.8), update.n_rows_
+        (True, 60000)
+        """
+        from commod.updates._frames.columns import name_columns
+        from commod.updates._frames.fit import fit_frame
+        from commod.updates._frames.models import score_column
+
+        conditions = [one.within.column for one in self.stated().constraints if one.within]
+        named = name_columns(
+            self.estimator,
+            sensitive_features,
+            conditions,
+            features,
+            y_true=y_true,
+            sample_weight=sample_weight,
+            key=key,
+        )
+        scoring = score_column(self, frame, named)
+        with self._as_it_was_on_error(), scoring as (scored, with_score):
+            fit_frame(self, scored, with_score)
+        if not self.reached_ or self.promised_ is False:
+            warnings.warn(self.status_, TargetWarning, stacklevel=2)
+        return self
+
+    # -- editing by hand ---------------------------------------------------------------------------
+
+    def edit(
+        self,
+        edits: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any = None,
+        sensitive_probabilities: Any = None,
+        sample_weight: Any = None,
+        offset: Literal["target", "keep"] = "target",
+        refit: bool = False,
+        pin: Collection[str] = (),
+        by: str | None = None,
+        note: str | None = None,
+    ) -> Self:
+        """Return a new update with points that were changed by hand; this one stays as it is.
+
+        Parameters
+        ----------
+        edits : mapping, edit of `commod.edit`, or list of these
+            What to change: ``{"town = Paris": 0.5, "age": "drop"}``. `commod.edit` lists all forms.
+            Terms are named as in the scorecard.
+        X, y, sensitive_features, sensitive_probabilities, sample_weight
+            Rows to count the cut and to measure on, as in `fit`: the fit rows, or others.
+        offset : str, default="target"
+            "target": count the cut for the target again. "keep": the cut stays as it is.
+        refit : bool, default=False
+            Fit all terms that are neither edited nor pinned again, for the fewest changes. Edited
+            and pinned terms keep their points exactly.
+        pin : collection of str, default=()
+            Further terms, or columns, that keep their points in a refit.
+        by, note : str, default=None
+            Who edits, and why: texts for the history.
+
+        Returns
+        -------
+        ControlledDebiaser
+            Fitted, with all figures on these rows. `edits_` has one more record.
+
+        Notes
+        -----
+        Where the points cannot reach the target, the cut that comes closest is kept. Then
+        `reached_` is False, and `status_` and a TargetWarning say so.
+
+        Examples
+        --------
+        >>> from commod import ControlledDebiaser
+        >>> from commod.datasets import make_biased
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> data = make_biased(800, random_state=0)
+        >>> model = LogisticRegression().fit(data.data, data.target)
+        >>> rows = data.data, data.target
+        >>> groups = {"sensitive_features": data.sensitive_features}
+        >>> update = ControlledDebiaser(model, target=0.7).fit(*rows, **groups)
+        >>> name, points = update.scorecard_.rows()[0]
+        >>> edited = update.edit({name: round(points, 1)}, *rows, **groups, by="Ann")
+        >>> dict(edited.scorecard_.rows())[name] == round(points, 1), len(edited.edits_)
+        (True, 1)
+        >>> edited.undo() is update
+        True
+        """
+        check_is_fitted(self)
+        plan = read_plan(edits, offset, refit, pin, by, note)
+        if self.fitted_param("confidence") is not None:
+            raise InputError(
+                "edit would break the promise of this update: it was tested with "
+                f"confidence={self.fitted_param('confidence')}, and edited points were not. Fit "
+                "with confidence=None, then edit.",
+                parameter="confidence",
+            )
+        given = X, y, sensitive_features, sensitive_probabilities, sample_weight
+        edited = edited_update(self, self.edit_rows(*given), plan)
+        if not edited.reached_:
+            warnings.warn(edited.status_, TargetWarning, stacklevel=2)
+        return edited
+
+    def undo(self) -> Self:
+        """Return the update before the last edit, as it was."""
+        check_is_fitted(self)
+        if self._earlier_update is None:
+            raise InputError("undo has nothing to undo: this update was not edited.")
+        return self._earlier_update
+
+    # -- fitting -----------------------------------------------------------------------------------
+
+    def _record_params(self) -> None:
+        """Keep the present parameters; a new fit begins a new history."""
+        for name in ("edits_", "_earlier_update", "_terms_by_hand"):
+            self.__dict__.pop(name, None)
+        super()._record_params()
+
     def _prepare(
         self,
         X: Any,
@@ -342,7 +532,7 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
             rows = rows.take(np.flatnonzero(rows.weight))
         if not may_come_whole(len(rows)):
             self._scores_digest = None  # an engine does not bring all scores here
-        return self._problem(ordered_by_hash(rows), encoding)
+        return fit_problem(self, ordered_by_hash(rows), encoding)
 
     def _fit_prepared(self, problem: FitProblem) -> None:
         """Find the update of a problem, or the one whose promise holds, and store it.
@@ -381,7 +571,7 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
     def _stated_target(self) -> float | None:
         """Return the parameter `target`, or the bound of the first constraint; None without."""
         target = self.fitted_param("target")
-        return self._requirements.bounds[0] if target is None else target
+        return self.stated().bounds[0] if target is None else target
 
     def _may_move(self) -> tuple[bool, bool]:
         """Return whether decisions may become positive, and may become negative."""
@@ -393,18 +583,12 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         may_raise = self._raising_is_a_gain() == (direction == "gains_only")
         return may_raise, not may_raise
 
-    def _problem(self, rows: FitRows, encoding: Encoding | None = None) -> FitProblem:
-        """Return the problem of a fit on `rows`; without an encoding, learn it from them."""
-        return fit_problem(self, rows, encoding)
-
     # -- storing a fit ---------------------------------------------------------------------
 
     def _fit_problem(self, problem: FitProblem) -> None:
         """Find the update of a problem, and store it with its figures."""
         part = point_problem(problem)
-        self._store_fit(
-            fit_update(self, part, None if part is problem else PeopleInMemory(problem))
-        )
+        self._store_fit(fit_update(self, part, None if part is problem else AllPeople(problem)))
 
     def _store_fit(self, fitted: FittedUpdate) -> None:
         """Store an update that makes no promise, with its figures on all people."""
@@ -452,7 +636,7 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         measured on the rows that points come from.
         """
         tell("measuring the update")
-        store_expectation(self, fitted.expectation)
+        status.store_expectation(self, fitted.expectation)
         self._store_calibration(fitted.problem.rows, self._ratio_on(fitted.problem))
         decisions = self._decisions_on(problem)
         if fitted.counted is None:
@@ -461,7 +645,7 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
             part = problem.rows, decisions
             problem, decisions = fitted.counted.measured(fitted.changed)
             self._store_outcome(problem.rows, decisions)
-            self.outscoring_ = outscoring_figures(*part, self._raising_is_a_gain())
+            self.outscoring_ = status.outscoring_figures(*part, self._raising_is_a_gain())
         self.target_ = self._target
         is_met = self._constraint.is_met(self.fairness_, self._target)
         is_met = is_met and problem.keeps_standing(decisions)
@@ -474,16 +658,17 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         level = float(self.confidence or 0.95)
         self.fairness_interval_ = metric_interval(problem, decisions, level)
         self.limit_ = smallest_share(status.same_fairness(self, problem), self.fairness_)
-        store_unknown(self, problem, decisions)
-        (left_out,), covered = self._group_texts, covered_text(problem.rows)
+        status.store_unknown(self, problem, decisions)
+        (left_out,), covered = self._group_texts, status.covered_text(problem.rows)
         if test is not None:
             # Small groups are counted on all rows, because half of them are too few to say much.
             rows, decisions = test.problem.rows, self._decisions_on(test.problem)
             halves = f"on the {rows.n_people:,} rows of both halves"
             left_out = self._store_left_out(rows, decisions, halves)
-            covered = covered_text(problem.rows, with_held_out_rows=True)
-        self._group_texts = (covered, left_out, smallest_cell_text(problem))
-        self.status_ = " ".join(status.sentences(self, problem, fitted, test))
+            covered = status.covered_text(problem.rows, with_held_out_rows=True)
+        self._group_texts = (covered, left_out, status.smallest_cell_text(problem))
+        sentences = status.sentences(self, problem, fitted, test)
+        self.status_ = " ".join(map(capitalised, sentences))  # the name of a metric may come first
 
     # -- applying ---------------------------------------------------------------------
 
@@ -516,6 +701,38 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         problem = model._prepare(*rows, None)
         return Sweep(candidates_of(model, problem, targets), model)
 
+    def edit_rows(
+        self,
+        X: Any,
+        y: Any = None,
+        sensitive_features: Any = None,
+        sensitive_probabilities: Any = None,
+        sample_weight: Any = None,
+    ) -> EditRows:
+        """Return rows that were read once, for several edits of this update."""
+        reader = type(self)(**self.fitted_params())
+        groups = given_groups(reader, X, sensitive_features, sensitive_probabilities)
+        encoding = self.scorecard_.encoding
+        problem = reader._prepare(X, y, groups, sample_weight, encoding)
+        return EditRows(reader, problem)
+
     def request(self) -> Request:
         """Return what the user asked of this update, as a record."""
-        return controlled_request(self, super().request())
+        names = (
+            "max_changes",
+            "max_accuracy_loss",
+            "max_volume_change",
+            "max_margin",
+            "confidence",
+        )
+        asked: dict[str, Any] = {name: self.fitted_param(name) for name in names}
+        asked = {name: value if value is None else float(value) for name, value in asked.items()}
+        is_whole = self.fitted_param("points", "free") == "integers"
+        return replace(
+            super().request(),
+            points="integers" if is_whole else None,
+            target=None if self._is_budget else float(self.target_),
+            score_edit=self.fitted_param("score_edit"),
+            direction=self.fitted_param("direction"),
+            **asked,
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,37 +14,29 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from commod._data.base_model import BaseScores
 from commod._data.columns import Column, read_columns
 from commod._data.encoding import Encoding, TermTable, matching_column
-from commod._record import Audit
-from commod._solvers.concepts import Concepts
-from commod._solvers.problem import raw_scorecard
+from commod._record import Audit, ScoreMap
+from commod._statistics.calibrating import learn_score_map, too_few_text
+from commod._statistics.score_map import map_scores
 from commod.exceptions import InputError
 from commod.patch import Patch
 from commod.scorecard import (
     DISTANCE_COLUMN,
     MARGIN_COLUMN,
     Scorecard,
+    crossing_ends,
     distances,
     edited_scores,
     margins,
     new_decisions,
 )
 from commod.updates._as_patch import patch_of
-from commod.updates._calibrated import CalibratedScores
+from commod.updates._fit_rows import FitRows
 from commod.updates._interface import AllowedChanges, ReadRows, RowEvaluation
+from commod.updates._network import Network
 from commod.updates.base import BaseUpdate, ChangedDecisions
 
-
-class RatioFunction(Protocol):
-    """A function that returns r: the points of a `Scorecard` or the layers of a `Network`."""
-
-    @property
-    def encoding(self) -> Encoding:
-        """Return the encoding of raw columns as terms."""
-        ...
-
-    def evaluate(self, terms: TermTable) -> NDArray[np.float64]:
-        """Return r of each row, shape (n,)."""
-        ...
+RatioFunction = Scorecard | Network  # that returns r
+AN_OLDER_FIT = "it was fitted by an earlier version of commod, or only its points were computed"
 
 
 @dataclass(frozen=True)
@@ -68,7 +60,7 @@ class RatioRows(ReadRows):
             yield RatioRows(columns, self.base.take(part), self.encoding)
 
 
-class RatioUpdate(CalibratedScores, BaseUpdate):
+class RatioUpdate(BaseUpdate):
     """An update with a ratio r; predicting needs NumPy and the base model only.
 
     r is a scorecard. A subclass may have another `_ratio_function`; `scorecard_` is None then.
@@ -81,6 +73,8 @@ class RatioUpdate(CalibratedScores, BaseUpdate):
     """
 
     scorecard_: Scorecard | None
+    calibration_: ScoreMap | None = None
+    _why_uncalibrated: str = AN_OLDER_FIT
     # Updates that version 0.1 stored lack these parameters; the values below are what they do.
     reads_score: bool = False
     score_edit: str = "all"
@@ -91,19 +85,16 @@ class RatioUpdate(CalibratedScores, BaseUpdate):
         assert self.scorecard_ is not None
         return self.scorecard_
 
-    def _store_scorecard(
-        self,
-        encoding: Encoding,
-        concepts: Concepts,
-        mean: NDArray[np.float64],
-        scale: NDArray[np.float64],
-    ) -> None:
-        """Store a ratio on standardised terms as points on raw ones."""
-        self.concept_weights_ = concepts.weights
-        self.concept_contributions_ = concepts.contributions
-        self.intercept_ = concepts.intercept
-        self.term_names_ = encoding.term_names
-        self.scorecard_ = raw_scorecard(encoding, concepts, mean, scale)
+    def _linear(self, missing: str) -> Scorecard:
+        """Return the scorecard; refuse a network, and say what it does not have."""
+        check_is_fitted(self)
+        if self.scorecard_ is None:
+            raise InputError(
+                f"architecture='mlp' has no {missing}. Fit "
+                'COMMOD(architecture="concepts") or a ControlledDebiaser.',
+                parameter="architecture",
+            )
+        return self.scorecard_
 
     def _read_rows(
         self, X: Any, function: RatioFunction | None = None
@@ -117,22 +108,25 @@ class RatioUpdate(CalibratedScores, BaseUpdate):
         # before scoring: a base model's own error would say less
         columns = _as_fitted(columns, encoding)
         base = self._base(X, columns)
-        return base, self._ratio_columns(base, self._features(columns))
+        return base, self._ratio_columns(base.scores, self._features(columns))
 
-    def _ratio_columns(self, base: BaseScores, columns: list[Column]) -> list[Column]:
-        """Return the columns that r reads: those of X, and one of the score if r reads it."""
-        return with_score_columns(columns, self._score_columns(base))
+    def _ratio_columns(
+        self, scores: NDArray[np.float64], columns: Sequence[Column]
+    ) -> list[Column]:
+        """Return the columns that r reads: those of X, and one of the score if r reads it.
 
-    def _score_columns(self, base: BaseScores) -> list[Column]:
-        """Return the columns that r reads and that the base score determines."""
-        columns = []
-        if self._reads_margin():
-            margin = margins(base.scores, base.threshold)
-            columns.append(Column(MARGIN_COLUMN, "numeric", margin))
-        if self._reads_distance():
-            distance = distances(base.scores, base.threshold)
-            columns.append(Column(DISTANCE_COLUMN, "numeric", distance))
-        return columns
+        A column of X with the same name is refused.
+        """
+        of_score = self.score_columns(scores)
+        names = {column.name for column in of_score}
+        for column in columns:
+            if column.name in names:
+                raise InputError(
+                    f"X has a column {column.name!r}, the name that reads_score gives to a column "
+                    "of the base model's score. Rename the column, or pass reads_score=False.",
+                    parameter="reads_score",
+                )
+        return [*columns, *of_score]
 
     def _reads_margin(self) -> bool:
         """Return whether r reads the signed margin, on the scale of the logit."""
@@ -177,11 +171,10 @@ class RatioUpdate(CalibratedScores, BaseUpdate):
     def concepts(self, X: Any) -> NDArray[np.float64]:
         """Return the value of each concept on each row, shape (n, k), centred on the fit rows.
 
-        ``raw_ratio(X) = intercept_ + concepts(X) @ concept_contributions_``, up to rounding.
+        ``raw_ratio(X) = intercept_ + concepts(X) @ concept_contributions_``, up to rounding. A
+        COMMOD with architecture="mlp" has no concepts.
         """
-        check_is_fitted(self)
-        assert self.scorecard_ is not None
-        card = self.scorecard_.in_use(concepts=True)
+        card = self._linear("concepts: they are parts of a linear ratio").in_use(concepts=True)
         return card.concepts(self._read_rows(X, card)[1])
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -191,7 +184,7 @@ class RatioUpdate(CalibratedScores, BaseUpdate):
         so it may hold anything that the base model accepts.
         """
         base, ratio = self._base_and_ratio(X)
-        return self._labels_of(new_decisions(base, ratio))
+        return self.labels_of(new_decisions(base, ratio))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the edited scores, shape (n, 2), columns in the order of `classes_`.
@@ -239,14 +232,15 @@ class RatioUpdate(CalibratedScores, BaseUpdate):
     def to_patch(self, audit: Audit | None = None) -> Patch:
         """Return the update as a small file that edits a column of scores anywhere.
 
-        The patch holds the scorecard, the request and the figures; no row, no sensitive value.
+        The patch holds the scorecard, the request and the figures; no row, no sensitive value. A
+        COMMOD with architecture="mlp" has no scorecard and cannot be a patch.
 
         Parameters
         ----------
         audit : Audit, default=None
             An audit of this update. The patch carries its digest; see `Patch.with_audit`.
         """
-        check_is_fitted(self)
+        self._linear("scorecard, and a patch is one: it needs a linear ratio")
         patch = patch_of(self, self.allowed_changes())
         return patch if audit is None else patch.with_audit(audit)
 
@@ -256,6 +250,83 @@ class RatioUpdate(CalibratedScores, BaseUpdate):
             f"{type(self).__name__} cannot be edited by hand: it states no target that "
             "edited points could be held to. Fit a ControlledDebiaser with a target, and edit that."
         )
+
+    def _store_calibration(self, rows: FitRows, ratio: NDArray[np.float64]) -> None:
+        """Learn the map on the fit rows; `ratio` (n,) is the effective r.
+
+        People of hidden groups and rows without weight are left out, as in every total.
+        """
+        counted = np.flatnonzero(rows.in_totals & (rows.weight > 0))
+        label = None
+        if rows.label is not None:
+            label = (rows.label == rows.base.is_for_positive)[counted]
+        self._why_uncalibrated, self.calibration_ = too_few_text(label), None
+        if label is None or self._why_uncalibrated:
+            return
+        base = rows.base.take(counted)
+        only_changed = self.fitted_param("score_edit") == "changed_only"
+        self.calibration_ = learn_score_map(
+            base.scores,
+            self._edited(base, ratio[counted]),
+            label,
+            rows.weight[counted],
+            base.threshold,
+            crossing_ends(base.threshold) if only_changed else (),
+        )
+
+    def calibrated_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return calibrated probabilities, shape (n, 2), columns in the order of `classes_`.
+
+        They are the edited scores of `predict_proba`, mapped by `calibration_`: a strictly rising
+        line through at most 21 knots. Use them to rank people, and to price where no decision
+        changed.
+
+        - Every decision is kept: the probability of the score's label is above the threshold
+          exactly where the decision is that label. A score at the threshold stays there.
+        - People keep the order of their edited scores, up to rounding.
+        - The price of kept decisions: where the true labels would put people onto the other side
+          of the threshold, the probability is held next to the threshold. That is often so for
+          people whose decision changed. `commod.audit` shows how far off it is for them.
+
+        `fit` learns the map on its rows; with `confidence`, on the half that it fits on. Five folds
+        of these rows choose the number of knots, by the Brier score on rows that a map was not
+        learned on. The map is then learned on all of these rows. The figures in `calibration_`
+        (Brier score, mean distance from the observed share) are out-of-fold. The update itself is
+        not refitted in the folds, so `commod.audit` on new rows is the stricter measure.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features)
+            The columns of the fit.
+
+        Raises
+        ------
+        InputError
+            If `fit` had no true labels, or fewer than 5 people of a label, or 20 in all.
+
+        Examples
+        --------
+        >>> from commod import ControlledDebiaser
+        >>> from commod.datasets import make_biased
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> data = make_biased(800, random_state=0)
+        >>> model = LogisticRegression().fit(data.data, data.target)
+        >>> update = ControlledDebiaser(model, target=0.8)
+        >>> update = update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+        >>> probability = update.calibrated_proba(data.data)[:, 1]
+        >>> bool(((probability > 0.5) == (update.predict(data.data) == 1)).all())
+        True
+        """
+        base, ratio = self._base_and_ratio(X)
+        if self.calibration_ is None:
+            raise InputError(
+                f"This update has no calibrated probabilities: {self._why_uncalibrated}. Fit it "
+                "with the true labels of enough people: fit(X, y, sensitive_features=...).",
+                parameter="y",
+            )
+        scores = map_scores(self.calibration_, self._edited(base, ratio), base.threshold)
+        proba = np.column_stack([1 - scores, scores])
+        return proba if self._score_label() == self.classes_[1] else proba[:, ::-1]
 
     # -- internal interface: see _interface.py -----------------------------------------------------
 
@@ -291,32 +362,18 @@ class RatioUpdate(CalibratedScores, BaseUpdate):
         return AllowedChanges(*self._may_move(), self.fitted_param("max_margin"))
 
     def score_columns(self, scores: NDArray[np.float64]) -> list[Column]:
-        """Return the columns that the base score determines, for rows whose scores are known."""
-        return self._score_columns(self._base_of(scores))
+        """Return the columns that r reads and that the base score determines."""
+        threshold, columns = float(self.fitted_param("threshold")), []
+        if self._reads_margin():
+            columns.append(Column(MARGIN_COLUMN, "numeric", margins(scores, threshold)))
+        if self._reads_distance():
+            columns.append(Column(DISTANCE_COLUMN, "numeric", distances(scores, threshold)))
+        return columns
 
     def ratio_columns(self, X: Any, scores: NDArray[np.float64]) -> list[Column]:
         """Return the columns that the ratio reads, for rows whose base scores are known."""
         columns = read_columns(X, self._ratio_function().encoding.kinds, self._unread())
-        return self._ratio_columns(self._base_of(scores), self._features(columns))
-
-    def _base_of(self, scores: NDArray[np.float64]) -> BaseScores:
-        """Return known scores, in the unit that is deployed, as base scores."""
-        proba = np.column_stack([1 - scores, scores])
-        is_for_positive = bool(self._score_label() == self.pos_label_)
-        return BaseScores(proba, float(self.fitted_param("threshold")), is_for_positive)
-
-
-def with_score_columns(columns: Sequence[Column], of_score: Sequence[Column]) -> list[Column]:
-    """Return columns of X and those of the score; refuse a column of X with the same name."""
-    names = {column.name for column in of_score}
-    for column in columns:
-        if column.name in names:
-            raise InputError(
-                f"X has a column {column.name!r}, the name that reads_score gives to a column "
-                "of the base model's score. Rename the column, or pass reads_score=False.",
-                parameter="reads_score",
-            )
-    return [*columns, *of_score]
+        return self._ratio_columns(scores, self._features(columns))
 
 
 def _as_fitted(columns: Sequence[Column], encoding: Encoding) -> list[Column]:

@@ -41,7 +41,7 @@ from commod._reporting.explain.decisions import settings_of
 from commod._reporting.explain.explanation import expected_of
 from commod.exceptions import InputError
 from commod.metrics._roc import ScoreCells
-from commod.updates._check import check_update
+from commod.updates.base import check_update
 
 
 def audit_frame(

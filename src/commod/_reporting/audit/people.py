@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.arrays import Floats, Mask
-from commod._data.group_names import group_names_of
-from commod._data.groups import Groups, read_groups, sensitive_names
+from commod._data.groups import Groups, group_names_of, read_groups, sensitive_names
 from commod._data.labels import binary_outcome, check_length, read_labels, read_scores
 from commod._record import Request
 from commod._reporting.audit.counts import Coding, DecisionCounts, read_two_labels

@@ -15,8 +15,8 @@ from commod._data.arrays import Floats, Mask
 from commod._record import Agreement, Calibration, CalibrationBin, Estimate, Quality
 from commod._reporting.audit.counts import UNDEFINED, DecisionCounts, finite_or_none
 from commod._reporting.audit.people import AuditedPeople
-from commod._statistics.calibrating import brier_score, score_bins
 from commod._statistics.intervals import share_estimate, share_interval
+from commod._statistics.score_map import brier_score, score_bins
 from commod.metrics import score_agreement
 
 

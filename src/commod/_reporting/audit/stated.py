@@ -17,7 +17,7 @@ from commod._data.strata import read_condition, read_control_features
 from commod._record import Estimate, Request
 from commod._reporting.audit.counts import UNDEFINED, DecisionCounts, finite_or_none
 from commod._reporting.audit.people import AuditedPeople
-from commod._statistics.new_samples import sampled_interval
+from commod._statistics.promises import sampled_interval
 from commod.bounds._general import GeneralLimit, fewest_changes_of
 from commod.exceptions import InputError
 from commod.metrics._cells import CellTable, Strata, strata_of

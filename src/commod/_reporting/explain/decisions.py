@@ -24,8 +24,8 @@ from commod._reporting.explain.cards import CardMaker
 from commod._statistics.score_map import map_scores
 from commod._text import shorten
 from commod.exceptions import InputError
-from commod.updates._check import check_update
 from commod.updates._interface import ReadRows, RowEvaluation
+from commod.updates.base import check_update
 
 CHUNK = 50_000  # rows that are encoded at the same time
 LONGEST_SETTING = 60  # characters

@@ -224,8 +224,7 @@ class _BaseModel(Rival):
         self.constraints, self.min_group_size = constraints, min_group_size
         self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
 
-    @property
-    def _requirements(self) -> Requirements:
+    def stated(self) -> Requirements:
         """Return all constraints: a base model changes nothing, so it stands beside any of them."""
         return read_constraints(self.fitted_param("constraints"))
 

@@ -19,8 +19,8 @@ from commod._study.frontier.plot import COLOR_LABELS, default_color, draw_fronti
 from commod._text import count, first_rows, number, percent, snippet
 from commod.exceptions import InputError, TargetWarning
 from commod.metrics._constraint import Constraint
-from commod.updates._compared import all_kept
 from commod.updates._interface import AllowedChanges, Candidate
+from commod.updates._problem import all_kept
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -27,10 +27,8 @@ from commod._study.evaluation import (
 )
 from commod._study.frontier.curve import Frontier, Point
 from commod.scorecard import MARGIN_COLUMN
-from commod.updates._check import check_update
-from commod.updates._interface import RawRows
-from commod.updates._stated import set_moving
-from commod.updates.base import BaseUpdate
+from commod.updates._interface import RawRows, set_moving
+from commod.updates.base import BaseUpdate, check_update
 
 
 def frontier(

@@ -20,8 +20,7 @@ from commod._text import label_text
 from commod.exceptions import InputError
 from commod.updates import ControlledDebiaser
 from commod.updates._fit_rows import FitRows
-from commod.updates._interface import AllowedChanges
-from commod.updates._stated import set_moving
+from commod.updates._interface import AllowedChanges, set_moving
 
 NOTES = (
     "All figures were counted on all rows, and points come from those with the smallest hash. "
@@ -88,9 +87,9 @@ def frontier_frame(
     """
     # Most programs have their rows in memory and never need these modules.
     from commod.updates._frames.columns import name_columns
+    from commod.updates._frames.fit import sweep_frame
     from commod.updates._frames.models import score_column, take_base_model
     from commod.updates._frames.pulled import WholeTable
-    from commod.updates._frames.sweep import sweep_frame
 
     if not hasattr(update, "fit_frame"):
         raise InputError(

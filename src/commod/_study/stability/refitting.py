@@ -31,10 +31,9 @@ from commod._study.stability.result import Stability, agreement_of, count_uses
 from commod._text import shown
 from commod.exceptions import BaseModelWarning, InputError, InterruptionWarning
 from commod.scorecard import Scorecard
-from commod.updates._check import check_update
 from commod.updates._interface import RawRows
 from commod.updates._progress import progress_bar
-from commod.updates.base import BaseUpdate, ChangedDecisions
+from commod.updates.base import BaseUpdate, ChangedDecisions, check_update
 
 MAX_REFITS = 100_000  # every refit keeps whom it changes
 

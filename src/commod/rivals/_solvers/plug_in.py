@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from commod._data.arrays import Floats, Mask
-from commod._solvers.cells import Cells
 from commod.exceptions import CommodError
+from commod.metrics._cells import Cells
 
 SLACK = 1e-10  # rates sum up to millions of shares: equal rates may differ by rounding
 LEAST_GAP = 1e-7  # less than one person in a million: such rates count as equal

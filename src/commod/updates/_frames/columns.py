@@ -15,12 +15,12 @@ import narwhals as nw
 
 from commod._data.base_model import ScoreColumn, base_classes
 from commod._data.collation import TEXT_TYPES, has_collations, with_binary_text
+from commod._data.draws import FIT_SEEDS, with_draws, with_key
 from commod._data.frames import as_lazy, check_scalar_type, no_column, number_column, without_nan
 from commod._data.spark_lookup import is_spark
 from commod._data.tables import FreeNames
 from commod._text import shown
 from commod.exceptions import InputError, InputTypeError
-from commod.updates._frames.draws import FIT_SEEDS, with_draws, with_key
 
 GLOB = "*?["  # a path with one of these is a pattern
 

@@ -23,11 +23,10 @@ from commod.exceptions import InputError
 from commod.patch import expressions as rule
 from commod.patch.content import ratio_of
 from commod.scorecard import Scorecard
-from commod.updates._all_people import CountedPeople, Measured
+from commod.updates._found_update import AllPeople, CountedPeople, scorecard_of
 from commod.updates._frames.lines import Lines
 from commod.updates._frames.refusals import MAX_WEIGHT_DEVIATION, check_same_people
 from commod.updates._problem import FitProblem
-from commod.updates._stored_update import GivenPoints, scorecard_of
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -104,9 +103,8 @@ class EvidenceQuery:
         kept = [is_open] if may_raise and may_lower else [is_open, ~above if may_raise else above]
         lazy = table.with_draws(key, draw, *kept).filter(nw.col(draw) >= bound)
         lazy = lines.with_number(lazy, number)
-        given = GivenPoints(found.points.values, found.points.intercept)
-        concept = np.zeros(len(given.points), dtype=np.intp)
-        card = scorecard_of(part.encoding, given, concept, part.moments[0])
+        concept = np.zeros(len(found.points.values), dtype=np.intp)
+        card = scorecard_of(part.encoding, found.points, concept, part.moments[0])
         lazy, total = _with_total(lazy, table.lazy.collect_schema(), card)
         side_above = -1.0 if part.rows.base.is_for_positive else 1.0
         side = nw.when(above).then(nw.lit(side_above)).otherwise(nw.lit(-side_above))
@@ -225,7 +223,7 @@ class CountsOfFrame(CountedPeople):
     line: Codes
     everybody: FitProblem
 
-    def measured(self, changed: Mask) -> Measured:
+    def measured(self, changed: Mask) -> tuple[FitProblem, Mask]:
         """Return the lines, each in two rows: people who keep their decision, and who change."""
         rows, n_lines = self.problem.rows, len(self.everybody.rows)
         place = self.line + n_lines * changed
@@ -238,7 +236,7 @@ class CountsOfFrame(CountedPeople):
         rows = self.everybody.rows.take(kept % n_lines)
         rows = replace(rows, people=people, weight=weight, squares=squares)
         problem = replace(self.everybody, rows=rows)
-        return Measured(problem, rows.base.decisions ^ (kept >= n_lines))
+        return problem, rows.base.decisions ^ (kept >= n_lines)
 
     def changed_by_line(self, changed: Mask) -> NDArray[np.int64]:
         """Return how many people of each line change; `changed` (n,) are rows of the problem."""
@@ -247,7 +245,7 @@ class CountsOfFrame(CountedPeople):
 
 
 @dataclass(frozen=True)
-class PeopleOfFrame:
+class PeopleOfFrame(AllPeople):
     """All people of a frame; `problem` has its lines as rows.
 
     `line` and `weight` (m,) are those of the rows that points come from, whose draws are below
@@ -255,7 +253,6 @@ class PeopleOfFrame:
     """
 
     update: Any
-    problem: FitProblem
     lines: Lines
     line: Codes
     weight: Floats

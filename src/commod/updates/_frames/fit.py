@@ -13,19 +13,23 @@ So a fit reads the table three times, and once more where the cut falls into a b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
 
 from commod._data.codes import plain
 from commod.exceptions import InputError
+from commod.updates._candidates import CountedCandidate, settings_of_swept, sweep_targets
 from commod.updates._controlled_parameters import check_labels_given, check_no_weighted_promise
-from commod.updates._controlled_problem import learn_terms
-from commod.updates._fit_rows import check_both_decisions
+from commod.updates._fit_rows import FitRows, check_both_decisions, hash_bound, may_come_whole
 from commod.updates._found_update import fit_update
 from commod.updates._frames.columns import FrameTable, NamedColumns, prepare_frame
-from commod.updates._frames.cut import PeopleOfFrame
+from commod.updates._frames.cut import CountsOfFrame, PeopleOfFrame
 from commod.updates._frames.lines import count_lines, problem_of_lines, rows_of_lines
 from commod.updates._frames.pulled import (
     WholeTable,
@@ -33,9 +37,11 @@ from commod.updates._frames.pulled import (
     pull_whole,
     read_point_rows,
 )
-from commod.updates._point_rows import hash_bound, may_come_whole
-from commod.updates._problem import FitProblem
+from commod.updates._interface import read_numbers, set_target
+from commod.updates._problem import FitProblem, fit_problem, learn_terms
 from commod.updates._promise import fit_promise
+
+Counts = NDArray[np.int64]
 
 
 def fit_frame(update: Any, frame: Any, named: NamedColumns) -> None:
@@ -45,11 +51,11 @@ def fit_frame(update: Any, frame: Any, named: NamedColumns) -> None:
     if whole is not None:
         update._fit_prepared(update._prepare(*whole[:4], hashes=whole.hashes))
         return
-    parts = read_parts(update, table)
+    problem, people = read_parts(update, table)
     if update.confidence is not None:
-        fit_promise(update, parts.problem)
+        fit_promise(update, problem)
     else:
-        update._store_fit(fit_update(update, parts.problem, parts.people))
+        update._store_fit(fit_update(update, problem, people))
 
 
 def open_table(update: Any, frame: Any, named: NamedColumns) -> FrameTable:
@@ -69,16 +75,11 @@ def whole_table(update: Any, table: FrameTable) -> WholeTable | None:
     return pull_whole(table, allow_unknown=update.unknown_groups == "ignore")
 
 
-@dataclass(frozen=True)
-class FrameParts:
-    """The problem of the rows that points come from, and all people of the frame."""
+def read_parts(update: Any, table: FrameTable) -> tuple[FitProblem, PeopleOfFrame]:
+    """Return the problem of the rows that points come from, and all people of a large frame.
 
-    problem: FitProblem
-    people: PeopleOfFrame
-
-
-def read_parts(update: Any, table: FrameTable) -> FrameParts:
-    """Return what a fit on a large frame needs: two queries count people and bring rows here."""
+    Two queries count people and bring rows here.
+    """
     if update.unknown_groups != "error":
         raise InputError(
             "unknown_groups='ignore' needs a table of at most a million rows. Give missing groups "
@@ -93,5 +94,63 @@ def read_parts(update: Any, table: FrameTable) -> FrameParts:
     check_both_decisions(rows, update._constraint, both)
     bound = hash_bound(rows.n_people)
     read, line = read_point_rows(update, rows, pull_point_rows(lines, bound))
-    people = PeopleOfFrame(update, everybody, lines, line, read.weight, bound)
-    return FrameParts(update._problem(read, learn_terms(update, read)), people)
+    people = PeopleOfFrame(everybody, update, lines, line, read.weight, bound)
+    return fit_problem(update, read, learn_terms(update, read)), people
+
+
+# ---------------------------------------------------------------------------------------------
+# The updates of a frontier
+#
+# A table that may come whole is swept in memory. Of a larger one, points are fitted at a few
+# targets, and one query for each of them counts all people by bins of evidence. These counts give
+# the cut of every target, which lies between two bins.
+
+
+@dataclass(frozen=True)
+class FrameCandidate(CountedCandidate):
+    """An update of a frontier on a frame, with the figures of all its people."""
+
+    def build(self) -> Any:
+        """Return the update as it was counted, with all figures."""
+        update = set_target(clone(self.model), self.settings["target"])
+        update._take_reading(self.model)
+        update._store_fit(self.fitted)
+        return update
+
+
+class FrameSweep(NamedTuple):
+    """The updates of a frontier on a frame.
+
+    - `candidates`, `n_changed`: each update, and how many people of each line it changes, (n,).
+    - `rows`: the lines as fit rows, each of many people.
+    """
+
+    candidates: list[FrameCandidate]
+    n_changed: list[Counts]
+    rows: FitRows
+
+
+def sweep_frame(
+    update: Any, frame: Any, named: NamedColumns, targets: Sequence[float] | None
+) -> FrameSweep | WholeTable:
+    """Return an update for each target, least strict first; None: those of the default frontier.
+
+    A table that may come whole is returned as it is. Afterwards, the update knows the labels and
+    parameters of all candidates.
+    """
+    targets = read_numbers("targets", targets)
+    for target in targets or ():
+        set_target(clone(update), target)._check_parameters()
+    table = open_table(update, frame, named)
+    whole = whole_table(update, table)
+    if whole is not None:
+        return whole
+    problem, people = read_parts(update, table)
+    candidates, n_changed = [], []
+    for one in sweep_targets(update, problem, people, targets):
+        fitted = one.fitted
+        assert isinstance(fitted.counted, CountsOfFrame)
+        settings = {**settings_of_swept(one), "points_from": one.points_from}
+        candidates.append(FrameCandidate(settings, update, problem, fitted, fitted.expectation))
+        n_changed.append(fitted.counted.changed_by_line(fitted.changed))
+    return FrameSweep(candidates, n_changed, people.problem.rows)

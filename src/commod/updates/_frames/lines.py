@@ -20,15 +20,13 @@ from commod._data.base_model import BaseScores, base_classes
 from commod._data.codes import code_array
 from commod._data.encoding import Encoding
 from commod._data.frames import GroupTable, fetch, numbers, objects
-from commod._data.group_names import group_names_of
-from commod._data.groups import read_groups
+from commod._data.groups import group_names_of, read_groups
 from commod._data.labels import read_labels
 from commod._data.spark_lookup import SparkLookup, can_be_looked_up, is_spark, with_looked_up
 from commod.exceptions import InputError
 from commod.metrics._cells import Strata, strata_of
 from commod.metrics._constraint import Constraint
-from commod.updates._controlled_problem import problem_of
-from commod.updates._fit_rows import FitRows, rows_of_large_groups
+from commod.updates._fit_rows import FitRows, outcomes_of, rows_of_large_groups
 from commod.updates._frames.columns import FrameTable
 from commod.updates._frames.refusals import (
     check_key,
@@ -37,8 +35,7 @@ from commod.updates._frames.refusals import (
     missing_values,
     rows_differ,
 )
-from commod.updates._labels import outcomes_of
-from commod.updates._problem import FitProblem
+from commod.updates._problem import FitProblem, problem_of
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -207,7 +204,7 @@ def rows_of_lines(update: Any, lines: Lines) -> FitRows:
     labels = None if given is None else read_labels(np.array(given), "y_true")
     update.classes_ = base_classes(update.estimator, labels)
     update._set_labels()
-    constraints = update._requirements.constraints
+    constraints = update.stated().constraints
     label = outcomes_of(labels, update.classes_, update.pos_label_, constraints)
     sensitive = {
         name: objects(lines.values[f"group {i}"]) for i, name in enumerate(table.named.sensitive)

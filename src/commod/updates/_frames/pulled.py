@@ -15,10 +15,10 @@ from sklearn.utils.validation import validate_data
 from commod._data.base_model import warn_about_base_model
 from commod._data.codes import plain
 from commod._data.columns import may_hold_codes, read_columns
+from commod._data.draws import key_hashes
 from commod.exceptions import InputError
-from commod.updates._fit_rows import FitRows, warn_about_group_columns
+from commod.updates._fit_rows import FitRows, hash_order, warn_about_group_columns
 from commod.updates._frames.columns import FrameTable
-from commod.updates._frames.draws import key_hashes
 from commod.updates._frames.lines import Lines
 from commod.updates._frames.refusals import (
     check_key,
@@ -28,7 +28,6 @@ from commod.updates._frames.refusals import (
     parameter_of,
     rows_share_keys,
 )
-from commod.updates._point_rows import hash_order
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,8 +1,4 @@
-"""Refuse rows of a frame that a fit cannot use, with their number.
-
-A fit asks its engine several times. A frame that is a query runs anew each time, so a random number
-or a limit without an order gives other rows. Every later query must count the people of the first.
-"""
+"""Refuse rows of a frame that a fit cannot use, or that differ from one query to the next."""
 
 from __future__ import annotations
 
@@ -16,7 +12,6 @@ from commod.exceptions import BaseModelError, InputError
 from commod.updates._frames.columns import FrameTable
 
 Codes = NDArray[np.intp]
-
 MAX_WEIGHT_DEVIATION = 1e-6  # relative, of two sums of the same weights
 
 
@@ -77,6 +72,14 @@ def rows_share_keys(table: FrameTable, found: str) -> InputError:
         "from row to row.",
         parameter="key",
     )
+
+
+# ---------------------------------------------------------------------------------------------
+# Rows that differ between queries
+#
+# A fit asks its engine several times. A frame that is a query runs anew each time, so a random
+# number or a limit without an order gives other rows. Every later query must count the people of
+# the first.
 
 
 def rows_differ() -> InputError:

@@ -28,6 +28,8 @@ from commod._data.spark_lookup import is_spark, spark_functions
 from commod._data.tables import FreeNames
 from commod.exceptions import InputError
 
+FURTHER_SEED = 1  # another draw than that of a fit with the same seed
+
 P, Q = 2147483579, 2147483549  # the largest primes below 2**31 that are 2 modulo 3
 A = 1103515245  # any number spreads neighbouring keys
 N_ROUNDS = 3
@@ -205,7 +207,7 @@ def _with_text_key(frame: nw.LazyFrame[Any], column: str, name: str) -> nw.LazyF
 
 
 # ---------------------------------------------------------------------------------------------
-# A random part
+# Parts of a frame
 
 
 def split_frame(frame: Any, share: float, *, key: str | None, seed: int) -> tuple[Any, Any]:

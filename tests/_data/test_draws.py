@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commod._data.draws import P, draws_of, text_key, with_draws, with_key
 from commod.exceptions import InputError
-from commod.updates._frames.draws import P, draws_of, text_key, with_draws, with_key
 
 SEEDS = (123_456_789, 987_654_321)
 KEYS = np.concatenate(
