@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from commod._data.columns import read_columns
 from commod._data.encoding import learn_encoding
-from commod._solvers import design as design_module
+from commod.rivals import _group_model as design_module
 from commod.rivals._group_model import Design, row_blocks
 
 quick = settings(deadline=None, max_examples=25)
