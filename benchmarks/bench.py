@@ -44,7 +44,7 @@ from benchmarks.harness.running import (
 from benchmarks.harness.sections import SECTIONS
 from benchmarks.speed.settings import FULL, QUICK, Settings
 from commod._io.files import write_whole
-from commod.cli import ending_on_signals
+from commod.cli._signals import ending_on_signals
 
 PARTS = tuple(section.part for section in SECTIONS)
 RESULTS = HERE / "results"

@@ -586,7 +586,7 @@ def test_a_pickle_holds_no_value_of_a_person(model, rows, new, monkeypatch, upda
     assert np.float64(SECRET).tobytes()[::-1] not in data  # pickle's floats are big-endian
     copied = pickle.loads(data)
     with monkeypatch.context() as nothing_is_sought:
-        nothing_is_sought.setattr("commod._study.frontier.description.SegmentFinder.find", None)
+        nothing_is_sought.setattr("commod._study.frontier.fitting.SegmentFinder.find", None)
         assert copied.trade_off() == curve.trade_off()
     assert curve.trade_off().steps[0].segments is not None
     one, other = (each.select(max_changes=1.0) for each in (curve, copied))
