@@ -151,8 +151,8 @@ class TermTable:
 
     def take(self, rows: NDArray[np.intp]) -> TermTable:
         """Return the given rows; columns stay contiguous, because sums go by column."""
-        numeric, codes = (part.T.take(rows, axis=1).T for part in (self.numeric, self.codes))
-        return replace(self, numeric=numeric, codes=codes)
+        numeric = self.numeric.T.take(rows, axis=1).T
+        return replace(self, numeric=numeric, codes=self.codes.T.take(rows, axis=1).T)
 
     def total(self, points: NDArray[np.float64], start: float) -> NDArray[np.float64]:
         """Return start + Σ points of each row, shape (n,), added in the order of the terms.

@@ -291,10 +291,12 @@ class PeopleOfFrame:
             (lines.weight, self.weight),
             (lines.squares, self.weight**2),
         )
-        totals = [every - np.bincount(self.line, known, n_lines) for every, known in amounts]
-        line = np.flatnonzero(~everybody.may_change & (totals[0] > 0))
-        nothing = np.full(len(line), NOT_ACTING)
-        return EvidenceCounts(line, *(total[line] for total in totals), nothing, nothing)
+        people, weight, squares = (
+            every - np.bincount(self.line, known, n_lines) for every, known in amounts
+        )
+        nothing = np.full(n_lines, NOT_ACTING)
+        counts = EvidenceCounts(np.arange(n_lines), people, weight, squares, nothing, nothing)
+        return counts.take(~everybody.may_change & (people > 0))
 
     def _counted(
         self, query: EvidenceQuery, counts: EvidenceCounts, everybody: FitProblem
