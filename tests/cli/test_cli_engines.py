@@ -16,12 +16,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from commod import ControlledDebiaser, Patch, ScoreColumn
+from commod._data import scored_frames as scoring
 from commod._data.batch_scores import score_rows
 from commod.cli import _engines, _frame_rows
 from commod.cli._engines import EngineOptions, Need, TableSize
 from commod.exceptions import InputError
 from commod.updates import _candidates, _fit_rows
-from commod.updates._frames import scored as scoring
 
 duckdb = pytest.importorskip("duckdb")
 

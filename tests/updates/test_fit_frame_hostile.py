@@ -11,14 +11,14 @@ import pytest
 from tests.updates.test_fit_frame import FEATURES, people
 
 from commod import ControlledDebiaser, ScoreColumn
+from commod._data import frames
+from commod._data.frames import open_frame
+from commod._data.scored_frames import with_scores
 from commod.constraints import DemographicParity
 from commod.exceptions import CommodError, InputError, InputTypeError, TargetWarning
 from commod.metrics import p_rule
 from commod.updates import _fit_rows
-from commod.updates._frames import columns
-from commod.updates._frames.columns import open_frame
 from commod.updates._frames.refusals import check_same_people
-from commod.updates._frames.scored import with_scores
 
 TABLE = people(1500)
 ENGINES = {
@@ -198,7 +198,7 @@ def test_values_in_the_names_of_folders_are_text(engine, tmp_path, monkeypatch):
         folder = tmp_path / "it's" / "year=2026" / f"region={region}"
         folder.mkdir(parents=True)
         pd.DataFrame({"x": [1.0, 2.0]}).to_parquet(folder / "rows.parquet")
-    monkeypatch.setattr(columns, "find_spec", lambda name: name == engine or None)
+    monkeypatch.setattr(frames, "find_spec", lambda name: name == engine or None)
     frame = open_frame(tmp_path / "it's").select("region", "year", "x").collect()
     assert frame["year"].to_list() == ["2026"] * 4
     assert sorted(frame["region"].to_list()) == ["01", "01", "2", "2"]

@@ -23,11 +23,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from commod import ControlledDebiaser, ScoreColumn
+from commod._data import scored_frames as scoring
 from commod._data.batch_scores import BatchTypes, dictionary_values, pandas_rows, regrouped
+from commod._data.scored_frames import with_scores
 from commod.exceptions import BaseModelError, BaseModelWarning, InputError
 from commod.updates import _fit_rows
-from commod.updates._frames import scored as scoring
-from commod.updates._frames.scored import with_scores
 
 COLUMNS = ["size", "skill", "branch", "is_new", "visits"]
 FEW_ROWS = 1200  # that points come from

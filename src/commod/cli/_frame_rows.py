@@ -16,8 +16,8 @@ from commod.cli._tables import OpenTable
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
+    from commod._data.scored_frames import ScoredFrame
     from commod.cli._tables import OpenTable
-    from commod.updates._frames.scored import ScoredFrame
 
 MOST_VALUES = 1_000  # of a label or of a sensitive column that gets names
 SAMPLED_ROWS = 50_000  # that come into memory for checks and for `commod compare`
@@ -59,7 +59,7 @@ class FrameRows:
     def with_model_scores(self) -> Iterator[FrameRows]:
         """Yield the rows with a column of scores: a base model scores them once, by batches."""
         from commod import ScoreColumn
-        from commod.updates._frames.scored import with_scores
+        from commod._data.scored_frames import with_scores
 
         if isinstance(self.estimator, ScoreColumn):
             yield self

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from glob import glob
-from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import narwhals as nw
@@ -16,13 +11,11 @@ import narwhals as nw
 from commod._data.base_model import ScoreColumn, base_classes
 from commod._data.collation import TEXT_TYPES, has_collations, with_binary_text
 from commod._data.draws import FIT_SEEDS, with_draws, with_key
-from commod._data.frames import as_lazy, check_scalar_type, no_column, number_column, without_nan
+from commod._data.frames import check_scalar_type, no_column, number_column, open_frame, without_nan
 from commod._data.spark_lookup import is_spark
 from commod._data.tables import FreeNames
 from commod._text import shown
 from commod.exceptions import InputError, InputTypeError
-
-GLOB = "*?["  # a path with one of these is a pattern
 
 
 @dataclass(frozen=True)
@@ -93,90 +86,6 @@ def _list_of(names: Any) -> list[Any]:
     if hasattr(names, "tolist"):  # names in an array
         names = names.tolist()
     return list(names) if isinstance(names, list | tuple) else [names]
-
-
-# ---------------------------------------------------------------------------------------------
-# Frames
-
-
-def open_frame(frame: Any) -> nw.LazyFrame[Any]:
-    """Return a frame of any engine, an Arrow dataset or Parquet files by path, lazily."""
-    if isinstance(frame, str | os.PathLike):
-        frame = _open_parquet(str(frame))
-    elif type(frame).__module__.startswith("pyarrow") and hasattr(frame, "scanner"):
-        if find_spec("duckdb") is not None:
-            frame = import_module("duckdb").from_arrow(frame)
-        elif find_spec("polars") is not None:
-            frame = import_module("polars").scan_pyarrow_dataset(frame)
-        else:
-            raise _no_engine("An Arrow dataset")
-    lazy = as_lazy(frame, "Use fit for arrays.")
-    return _as_arrow(lazy) if lazy.implementation.is_pandas_like() else lazy
-
-
-def _as_arrow(lazy: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """Return a pandas frame as an Arrow table: comparisons of pandas lose what is missing."""
-    try:
-        return nw.from_native(lazy.collect().to_arrow()).lazy()
-    except ImportError as error:
-        raise InputError(
-            "A pandas frame is read through pyarrow: pip install 'commod-debiasing[parquet]'."
-        ) from error
-    except (ValueError, TypeError) as error:  # those of Arrow are subclasses
-        raise InputTypeError(
-            f"The frame cannot be read as an Arrow table: {error}. Give each column values of one "
-            "type, or drop the column.",
-            parameter="frame",
-        ) from error
-
-
-def _open_parquet(path: str) -> Any:
-    if not any(mark in path for mark in GLOB):
-        if not Path(path).exists():
-            raise InputError(
-                f"frame={path!r}: there is no such file or folder. Pass the path of Parquet files, "
-                "such as 'lake/*.parquet'.",
-                parameter="frame",
-            )
-        if Path(path).is_dir():
-            path = str(Path(path) / "**" / "*.parquet")
-    if find_spec("duckdb") is not None:
-        duckdb, quoted = import_module("duckdb"), path.replace("'", "''")
-        options = "hive_partitioning = true, hive_types_autocast = false"
-        try:
-            return duckdb.sql(f"SELECT * FROM read_parquet('{quoted}', {options})")
-        except duckdb.Error as error:
-            raise InputError(
-                f"frame={path!r} cannot be read as Parquet: {error}", parameter="frame"
-            ) from error
-    if find_spec("polars") is not None:
-        polars = import_module("polars")
-        frame = polars.scan_parquet(path, hive_partitioning=True)
-        known, folders = frame.collect_schema(), hive_columns(glob(path, recursive=True))
-        schema = {name: polars.String for name in folders if name in known}
-        if not schema:
-            return frame
-        return polars.scan_parquet(path, hive_partitioning=True, hive_schema=schema)
-    raise _no_engine("A path of Parquet files")
-
-
-def hive_columns(files: Sequence[str]) -> list[str]:
-    """Return the columns that folders called "column=value" add, which are text in every engine.
-
-    Examples
-    --------
-    >>> hive_columns(["lake/year=2026/town=Oslo/a.parquet"])
-    ['year', 'town']
-    """
-    folders = Path(files[0]).parts[:-1] if files else ()
-    return [folder.split("=", 1)[0] for folder in folders if "=" in folder]
-
-
-def _no_engine(what: str) -> InputError:
-    return InputError(
-        f"{what} is read by DuckDB or polars, and neither is installed: pip install duckdb.",
-        parameter="frame",
-    )
 
 
 # ---------------------------------------------------------------------------------------------

@@ -15,12 +15,12 @@ from commod._data.base_model import (
     names_of_model,
     warn_about_own_decisions,
 )
-from commod._data.frames import no_column
+from commod._data.frames import no_column, open_frame
+from commod._data.scored_frames import ScoredFrame, with_scores
 from commod._text import n_of
 from commod.exceptions import BaseModelError
 from commod.updates._controlled_parameters import check_labels_given, check_no_weighted_promise
-from commod.updates._frames.columns import NamedColumns, check_names, open_frame
-from commod.updates._frames.scored import ScoredFrame, with_scores
+from commod.updates._frames.columns import NamedColumns, check_names
 
 
 @contextmanager

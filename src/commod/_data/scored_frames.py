@@ -43,13 +43,12 @@ from commod._data.batch_scores import (
     types_of_table,
     worker_text,
 )
-from commod._data.frames import no_column
+from commod._data.frames import GLOB, hive_columns, no_column, open_frame
 from commod._data.spark_lookup import is_spark
 from commod._data.tables import FreeNames
 from commod._io.optional import import_optional
 from commod._text import shorten
 from commod.exceptions import BaseModelError, InputError
-from commod.updates._frames.columns import GLOB, hive_columns, open_frame
 
 if TYPE_CHECKING:
     import pyarrow as pa
