@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,16 @@ class ShownPeople:
     def known(self) -> AuditedPeople:
         """Return the people of known groups, whom comparisons count."""
         return self.people if self.is_known.all() else self.people.take(self.is_known)
+
+    def figures(self) -> dict[str, Any]:
+        """Return the fields of `Evidence` that count these people and the hidden ones."""
+        return {
+            "coding": self.people.coding,
+            "counts": self.people.count(),
+            "unknown": self.people.count_unknown(),
+            "n_hidden": self.n_hidden,
+            "n_unknown_hidden": self.n_unknown_hidden,
+        }
 
 
 def without_hidden(everybody: AuditedPeople, min_group_size: int) -> ShownPeople:

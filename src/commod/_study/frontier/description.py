@@ -14,7 +14,6 @@ from commod._reporting.explain import SegmentFinder, make_card
 from commod._reporting.explain.source import InMemory
 from commod._study.evaluation import EvaluationRows
 from commod._study.frontier.curve import Point
-from commod.scorecard import MARGIN_COLUMN
 
 
 @dataclass(frozen=True)
@@ -43,9 +42,7 @@ class PointDescriber:
         The copy is needed because the caller may change the table before segments are searched.
         """
         copies = [
-            replace(column, values=np.array(column.values[rows.in_totals]))
-            for column in columns
-            if column.name != MARGIN_COLUMN
+            replace(column, values=np.array(column.values[rows.in_totals])) for column in columns
         ]
         before = rows.before[rows.in_totals]
         finder = SegmentFinder(InMemory(copies), before == rows.gain_raises)
