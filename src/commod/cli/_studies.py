@@ -58,6 +58,7 @@ def make_studies(
     asked: StudyOptions,
     printer: Printer,
     seed: int,
+    blind_limit: bool,
 ) -> Studies:
     """Return the studies that were asked for, measured on `test_rows`, or else on the fit rows."""
     import commod
@@ -76,7 +77,7 @@ def make_studies(
     frontier, stability = None, None
     if asked.trade_off:
         with printer.library_call(), printer.spinner("fitting other targets"):
-            frontier = commod.frontier(update, **rows)
+            frontier = commod.frontier(update, **rows, blind_limit=blind_limit)
             frontier.trade_off()
     if asked.refits:
         with printer.library_call():
