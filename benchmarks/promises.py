@@ -25,12 +25,12 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from commod._solvers.search.rates import Cells, count_cells
 from report import show, show_at_most
 from scipy.stats import multivariate_normal, norm
 from sklearn.linear_model import LogisticRegression
 
 from commod import ControlledDebiaser
+from commod._solvers.cells import Cells, count_cells
 from commod._statistics.conservative import exact_share_interval
 from commod.datasets import make_biased
 from commod.exceptions import TargetWarning
