@@ -24,6 +24,7 @@ import expected_odds
 import explore
 import frames
 import heart
+import heart_blind
 import heart_lpp
 import heart_new_rows
 import heart_stable
@@ -255,6 +256,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "heart-stable": heart_stable.heart_stable,
     "heart-new-rows": heart_new_rows.heart_new_rows,
     "heart-lpp": heart_lpp.heart_lpp,
+    "heart-blind": heart_blind.heart_blind,
     "training-rows": controlled.training_rows,
     "test-rows": new_rows.test_rows,
     "scorecard-size": controlled.scorecard_size,

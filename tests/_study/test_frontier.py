@@ -17,9 +17,11 @@ from commod import (
     ControlledDebiaser,
     Frontier,
     ScoreColumn,
+    audit,
     bounds,
     compare,
     frontier,
+    report,
 )
 from commod._record import TradeOff, from_plain, to_plain
 from commod._reporting.explain import explain
@@ -508,6 +510,58 @@ def test_many_updates_are_thinned_to_a_few_from_end_to_end(curve, monkeypatch):
     monkeypatch.setattr(_frontier.curve, "MOST_STEPS", 5)
     few = Frontier(curve._points, curve._rows, curve.rows_word)
     assert len(check_steps(few).steps) == 5
+
+
+# -- the blind limit ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("direction", ["any", "gains_only"])
+def test_a_few_efficient_updates_have_the_limit_of_blind_changes(model, rows, new, direction):
+    update = quick_control(model, direction=direction)
+    blind = trace(update, rows, new, blind_limit=True, describe=False)
+    frame = blind.frame()
+    known = frame.dropna(subset="blind_limit")
+    efficient = [frame.index[frame["fairness"] == s.fairness][0] for s in blind.trade_off().steps]
+    assert 2 <= len(known) <= 8 < len(efficient)
+    assert {efficient[0], efficient[-1]} <= set(known.index) <= set(efficient)
+    assert (known["blind_limit"] >= known["limit"]).all()
+    X, _, s = new
+    for _, line in known.iloc[[0, -1]].iterrows():
+        found = bounds.blind_changes(
+            X, model.predict(X), sensitive_features=s, target=line["fairness"], direction=direction
+        )
+        figures = [line["blind_limit"], line["blind_limit_low"]]
+        np.testing.assert_allclose(figures, [found.rate, found.interval[0] / len(X)])
+    steps = [step for step in blind.trade_off().steps if step.blind_limit is not None]
+    assert [step.blind_limit.value for step in steps] == known["blind_limit"].tolist()
+
+
+def test_the_blind_limit_is_drawn_listed_and_reported(model, rows, new, tmp_path):
+    blind = trace(quick_control(model), rows, new, targets=[0.7, 0.8], blind_limit=True)
+    (line,) = [line for line in blind.plot().lines if "without the group" in str(line.get_label())]
+    assert line.get_label() == "fewest without the group (estimate)"
+    np.testing.assert_array_equal(line.get_ydata(), blind.frame()["blind_limit"].dropna())
+    assert "fewest without the group (estimate)" in blind._repr_html_()
+    X, _, s = new
+    result = audit(model.predict(X), blind.select(target=0.7).predict(X), sensitive_features=s)
+    page = report(result, tmp_path / "page.html", frontier=blind).read_text("utf-8")
+    assert 'class="blind-line"' in page and "fewest without the group (estimate)" in page
+    share = blind.trade_off().steps[-1].blind_limit.value
+    assert f"without the group an estimated {share:.1%}" in page
+
+
+def test_the_blind_limit_is_asked_for_and_of_one_simple_constraint(curve, model, rows):
+    assert not [name for name in curve.frame() if "blind" in name]
+    assert all(step.blind_limit is None for step in curve.trade_off().steps)
+    with pytest.raises(InputError, match="blind_limit"):
+        trace(quick_control(model), rows, blind_limit="yes")
+    for constraints in (
+        "predictive parity <= 0.1",
+        ["demographic_parity >= 0.8", "false_positive_rate_parity <= 0.1"],
+    ):
+        update = ControlledDebiaser(model, constraints=constraints)
+        with pytest.raises(InputError, match="blind limit is known for one constraint"):
+            trace(update, rows, blind_limit=True)
 
 
 def test_an_update_that_is_less_fair_than_the_base_model_is_no_step(curve):

@@ -68,6 +68,16 @@ def test_a_bias_score_changes_more_people_with_more_strength(module_of):
     assert changed[0] == 0 < changed[1] < changed[2]
 
 
+def test_the_flexible_rule_of_the_fit_rows_is_counted_at_our_fairness(module_of, monkeypatch):
+    blind, jobs = module_of("heart_blind"), module_of("heart_jobs")
+    fit, test = jobs.fit_and_test_rows("COMPAS", jobs.MODELS[0], 1000)
+    parts = fit.only(slice(600)), test.only(slice(600))
+    monkeypatch.setattr(blind, "fit_and_test_rows", lambda *_: parts)
+    found = blind._changes("COMPAS", jobs.MODELS[0], 1000)
+    assert 0 < found["ours"] <= found["decided"]
+    assert 0 < found["flexible"] < 1
+
+
 def test_two_empty_sets_of_people_are_alike(module_of):
     nobody, somebody = np.zeros(3, bool), np.array([True, False, False])
     jaccard = module_of("heart_stable").jaccard

@@ -71,6 +71,72 @@ def test_the_order_of_the_rows_does_not_matter():
     assert abs(first.n_changes - second.n_changes) <= 2  # trees break ties by the order of rows
 
 
+@pytest.mark.parametrize("n_groups", [2, 3])
+@pytest.mark.parametrize(
+    ("constraints", "target"),
+    [
+        ("demographic_parity", 0.85),
+        ("equalized_odds", 0.15),
+        ("true_positive_rate_parity", 0.08),
+    ],
+)
+def test_more_freedom_never_needs_more_changes(constraints, target, n_groups, monkeypatch):
+    monkeypatch.setattr("commod.bounds._blind.N_BOOTSTRAPS", 1)
+    monkeypatch.setattr("commod.bounds._blind.MODEL", {"max_iter": 10})
+    for seed in range(3):
+        random = np.random.RandomState(seed)
+        group = random.randint(0, n_groups, 400)
+        X = pd.DataFrame({"hint": group + random.normal(size=400), "noise": random.rand(400)})
+        decided = (random.rand(400) < 0.25 + 0.3 * group / (n_groups - 1)).astype(int)
+        label = (random.rand(400) < 0.3 + 0.4 * decided).astype(int)
+        asked = {"sensitive_features": group, "target": target, "constraints": constraints}
+        found = {
+            direction: blind_changes(
+                X, decided, y_true=label, direction=direction, **asked
+            ).n_changes
+            for direction in ("any", "gains_only", "losses_only")
+        }
+        assert found["any"] == min(found.values())
+        exact = minimal_changes(decided, y_true=label, **asked).n_changes
+        assert exact <= found["any"]
+
+
+def test_the_rule_knows_the_decision_that_it_changes():
+    random = np.random.RandomState(0)
+    decided, flag = (random.rand(2, 800) < 0.5).astype(int)
+    group = flag ^ decided ^ (random.rand(800) < 0.1)  # the flag tells it only with the decision
+    decided = np.where((group == 0) & (random.rand(800) < 0.4), 0, decided)
+    X = pd.DataFrame({"flag": flag})
+    asked = {"sensitive_features": group, "target": 0.9}
+    assert blind_changes(X, decided, **asked).rate < 0.25
+
+
+def test_hostile_columns_are_read():
+    X, decided, group, _ = people()
+    asked = {"sensitive_features": group, "target": 0.8}
+    one = np.arange(len(X)) == 3
+    hostile = X.assign(
+        empty=np.nan,
+        constant=1,
+        once=np.where(one, 1.0, np.nan),
+        once_text=np.where(one, "a", None),
+        number=[f"id {i}" for i in range(len(X))],
+        hint=X["hint"].mask(X["noise"] > 1),
+    )
+    found = blind_changes(hostile, decided, **asked)
+    assert np.isfinite(found.n_changes)
+    nothing = blind_changes(hostile[["empty"]], decided, **asked)  # the decision alone is left
+    assert nothing.n_changes > found.n_changes
+
+
+def test_nobody_who_may_change_is_no_error():
+    X, decided, group, _ = people(100)
+    asked = {"sensitive_features": group, "target": 0.8, "direction": "gains_only"}
+    assert blind_changes(X, np.ones_like(decided), **asked).n_changes == 0
+    losses = {**asked, "direction": "losses_only"}
+    assert blind_changes(X, np.zeros_like(decided), **losses).n_changes == np.inf
+
+
 def test_what_cannot_be_estimated_is_refused():
     X, decided, group, _ = people(100)
     with pytest.raises(InputError, match="y_true is None"):
@@ -79,3 +145,11 @@ def test_what_cannot_be_estimated_is_refused():
         )
     with pytest.raises(InputError, match="blind limit"):
         blind_changes(X, decided, sensitive_features=group, constraints="predictive parity <= 0.1")
+    with pytest.raises(InputError, match="X has 50 rows, but 100 were expected"):
+        blind_changes(X[:50].to_numpy(), decided, sensitive_features=group, target=0.8)
+    with pytest.raises(InputError, match="missing values"):
+        unknown = np.where(np.arange(100) < 9, None, group)
+        blind_changes(X, decided, sensitive_features=unknown, target=0.8)
+    few = np.where(np.arange(100) < 3, "c", group)
+    with pytest.raises(InputError, match=r"smallest group that is compared has 3 people.*at least"):
+        blind_changes(X, decided, sensitive_features=few, target=0.8)

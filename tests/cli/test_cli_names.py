@@ -93,6 +93,39 @@ def test_a_study_that_no_report_shows_is_refused_before_rows_are_read(coded, cal
     assert code == 2 and words in err, err
 
 
+def test_the_blind_limit_is_in_the_answer_and_the_report(coded, call):
+    told = ("--sensitive", "race", "--blind-limit", "--report", "r.md")
+    for command in (AUDIT, ("debias", "coded.csv", *FIT, "--ignore", "old", "--ignore", "new")):
+        code, out, err = call(*command, *told, "--force")
+        assert code in (0, 1), err
+        assert "does not read the group needs about" in " ".join(out.split())
+        assert "does not read the group needs about" in Path("r.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ((*AUDIT, "--counts-only"), "--counts-only"),
+        ((*AUDIT, "--engine", "duckdb"), "--blind-limit needs all rows in memory"),
+        (("debias", "coded.csv", *FIT), "--blind-limit is part of an audit: pass --report"),
+        (
+            ("debias", "coded.csv", *FIT, "--report", "r.md", "--engine", "duckdb"),
+            "--blind-limit needs all rows in memory",
+        ),
+    ],
+)
+def test_the_blind_limit_needs_rows_and_an_audit(coded, call, told, words):
+    code, _, err = call(*told, "--sensitive", "race", "--blind-limit")
+    assert code == 2 and words in err, err
+
+
+def test_the_blind_limit_needs_columns(coded, call):
+    pd.read_csv("coded.csv")[["old", "new", "race"]].to_csv("bare.csv", index=False)
+    told = (AUDIT[0], "bare.csv", *AUDIT[2:], "--sensitive", "race", "--blind-limit")
+    code, _, err = call(*told)
+    assert code == 2 and "--blind-limit needs other columns" in err, err
+
+
 # -- sensitive columns, as docs/command-line.md says ----------------------------------------------
 
 

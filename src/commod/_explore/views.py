@@ -145,7 +145,7 @@ def _limit(audit: Audit) -> Plain:
     times = audit.limit.times
     big = "not known" if times is None else f"{number(times)} times"
     title = "Changes, as a multiple of the fewest possible"
-    return {"title": title, "big": big, "texts": [["", texts.limit_sentences(audit.limit)]]}
+    return {"title": title, "big": big, "texts": [["", texts.limit_sentences(audit)]]}
 
 
 # ---------------------------------------------------------------------------------------------

@@ -385,6 +385,10 @@ class Limit:
       bounds: no method needs fewer changes, but the fewest may be more.
     - `n_constraints`: how many constraints are kept at once. "The same fairness" is then the value
       reached for the first one; the others keep their bounds, or the values reached.
+    - `blind`: an estimate of the fewest changes for the same fairness without reading the group,
+      with an interval of the audit's level. Its value is None where the estimated rule does not
+      reach this fairness, and `high` where some samples of the people do not. `blind` is None
+      where it was not requested.
     """
 
     direction: str
@@ -396,6 +400,7 @@ class Limit:
     n_target_gains_only: int | None
     is_exact: bool = field(default=True, metadata=ADDED_LATER)
     n_constraints: int = field(default=1, metadata=ADDED_LATER)
+    blind: Estimate | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)
@@ -619,8 +624,11 @@ class Audit:
     def to_dict(self) -> dict[str, Any]:
         """Return the audit as plain Python objects; of the ledger, only its digest."""
         data = dict(to_plain(self))
-        if not self.edits:  # so an audit without edits has the digest that it always had
+        # so an audit without edits and blind limit has the digest that it always had
+        if not self.edits:
             del data["edits"]
+        if self.limit.blind is None:
+            del data["limit"]["blind"]
         return data
 
     def to_json(self, indent: int | None = 2) -> str:

@@ -170,6 +170,8 @@ class Step:
     in which a person who gains has a higher base score than one who stays rejected;
     `outscoring_losses` that in which a person who loses has a lower one than one who does not.
     Expected figures are those on as many new people as were fitted; None where not known.
+    `blind_limit` estimates the share of changes that the same fairness needs without reading the
+    group; None where it was not estimated, or is out of reach.
     """
 
     target: float | None
@@ -188,6 +190,7 @@ class Step:
     expected_fairness: float | None = field(default=None, metadata=ADDED_LATER)
     expected_change_rate: float | None = field(default=None, metadata=ADDED_LATER)
     expected_accuracy: float | None = field(default=None, metadata=ADDED_LATER)
+    blind_limit: Estimate | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)

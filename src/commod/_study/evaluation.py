@@ -17,12 +17,14 @@ from sklearn.utils.validation import has_fit_parameter
 from commod._data.arrays import Mask
 from commod._data.base_model import BaseScores
 from commod._data.codes import plain
+from commod._data.columns import Column
 from commod._data.disclosure import FEWEST_DESCRIBED, in_totals
 from commod._data.groups import read_groups
 from commod._data.labels import check_length, distinct_labels, read_labels
 from commod._data.tables import check_same_rows, n_rows_of
 from commod._text import did_you_mean, label_text, list_names, n_of
 from commod.bounds import exact_fairness, fewest_expected_changes
+from commod.bounds._blind import BlindChanges, BlindPeople
 from commod.bounds._counts import fewest_number
 from commod.bounds._general import fewest_changes_of
 from commod.exceptions import InputError
@@ -216,6 +218,25 @@ class EvaluationRows:
         if not self._is_simple:
             return self._general_limit(self._compared, fairness, allowed) / len(self)
         return self._fewest(fairness, allowed, in_expectation) / len(self)
+
+    def blind_limits(
+        self, columns: Sequence[Column], values: Sequence[float], allowed: AllowedChanges
+    ) -> list[BlindChanges]:
+        """Return the estimated fewest changes of a rule without the group for each fairness.
+
+        They are counted on the rows of compared groups. `columns` have all rows.
+        """
+        counted = self.group >= 0
+        people = BlindPeople.of(
+            [column.take(counted) for column in columns],
+            self.constraint,
+            self.before[counted],
+            self.group[counted],
+            self.n_groups,
+            None if self.label is None else self.label[counted],
+        )
+        moves = {"may_raise": allowed.may_raise, "may_lower": allowed.may_lower}
+        return [people.fewest(value, **moves) for value in values]
 
     # -- the limit at the fairness that was reached ------------------------------------------------
 

@@ -26,6 +26,7 @@ from commod._text.phrases import (
     MAX_CHANGED,
     POSITIVE_POINTS,
     at_bound,
+    blind_limit_text,
     capitalised,
     codes_text,
     distinct,

@@ -76,6 +76,27 @@ def verb(n: float, infinitive: str) -> str:
     return one if n == 1 else many
 
 
+def blind_limit_text(changes: WithInterval, level: float) -> str:
+    """Return the sentence on the blind limit; None stands for what is out of reach.
+
+    Examples
+    --------
+    >>> from commod._record import Estimate
+    >>> blind_limit_text(Estimate(128, 110, 147), 0.95)
+    'A flexible model of the same columns that does not read the group needs about 128 changes
+    (an estimate; 95% interval 110 to 147).'
+    >>> blind_limit_text(Estimate(None, None, None), 0.95)
+    'A flexible model of the same columns that does not read the group does not come so far
+    (an estimate).'
+    """
+    model = "A flexible model of the same columns that does not read the group"
+    if changes.value is None or changes.low is None:
+        return f"{model} does not come so far (an estimate)."
+    end = " or more" if changes.high is None else f" to {count(changes.high)}"
+    interval = f"{level * 100:g}% interval {count(changes.low)}{end}"
+    return f"{model} needs about {n_of(changes.value, 'change')} (an estimate; {interval})."
+
+
 def most_change_text(change_rate: float) -> str:
     """Return the sentence that more than half of all decisions change; empty where they do not.
 

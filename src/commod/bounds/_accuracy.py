@@ -125,7 +125,7 @@ def most_accurate(
             "y_true is None, but accuracy compares decisions with true labels. Pass the labels.",
             parameter="y_true",
         )
-    table, problem = read_problem(
+    _, table, problem = read_problem(
         y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
     )
     if max_changes is None:

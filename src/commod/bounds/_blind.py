@@ -7,36 +7,40 @@ learns how likely each person is in each group (and true label), on rows other t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.columns import Column, read_columns
-from commod._data.decisions import GroupedDecisions
 from commod._data.encoding import Encoding
+from commod._data.labels import check_length
 from commod._data.row_hash import row_hashes
 from commod._data.tables import check_same_rows
-from commod._evidence.cut import best_stop, evidence
+from commod._evidence.cut import Stop, best_stop, evidence
 from commod._evidence.prices import Pricing, priced_rows
-from commod._evidence.task import N_FOLDS, EvidenceTask, Required
+from commod._evidence.task import N_FOLDS, EvidenceTask, Floats, Mask, Required, with_bounds
+from commod._text import n_of
 from commod.bounds._counts import read_target, simple_requirement
-from commod.bounds._tables import count_problem, read_table
+from commod.bounds._tables import read_problem
+from commod.exceptions import InputError
 from commod.metrics._cells import CellTable, Strata
-from commod.metrics._constraint import Constraint, ConstraintLike, missing_labels
-
-Floats = NDArray[np.float64]
+from commod.metrics._constraint import Constraint, ConstraintLike
 
 N_BOOTSTRAPS = 100  # of the interval
 LEVEL = 0.95
 MAX_CATEGORIES = 255  # that the model takes as categories
+MIN_CELL = 10  # people of each compared rate: fewer teach a model nothing about them
+MODEL = {"max_leaf_nodes": 6, "max_iter": 60}  # scikit-learn's defaults overfit small tables
 
 
 @dataclass(frozen=True)
 class BlindChanges:
     """An estimate of the fewest changes without the group: their number, share and interval.
+
+    The interval ends in infinity where some samples of the people do not reach the target.
 
     `n_changes` is infinite, and `rate` NaN, where the model's rule does not reach the target.
 
@@ -65,19 +69,22 @@ def blind_changes(
 ) -> BlindChanges:
     """Estimate the fewest changes that reach a target without knowing anybody's group.
 
-    Scikit-learn's gradient boosting learns from the columns of X how likely each person is in each
-    group (and true label), in five folds. The rule that is optimal for these probabilities changes
-    people until the target holds on these rows. This is an estimate, not a bound: another model may
-    need fewer changes.
+    Scikit-learn's gradient boosting learns from X and the decision how likely each person is in
+    each group (and true label). Each fifth of these rows gets the probabilities of a model of the
+    other rows. The rule that is optimal for them changes people until the target holds on these
+    rows. This is an estimate, not a bound: another model may need fewer changes. It counts people
+    and takes no sample weights.
 
     Parameters
     ----------
     X : table of shape (n_samples, n_features)
-        The columns that a rule may read: without the group.
+        The columns that a rule may read, without the group: numbers, text, categories and
+        booleans, missing values included.
     y_pred : array-like of shape (n_samples,)
         Decisions, with at most two different labels.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-        Group of each row, two groups or more.
+        Group of each row, two groups or more. At least ten people must be in each group (with
+        each true label that is compared); nobody's group may be missing.
     target, constraints, y_true, direction, pos_label, favorable_label
         As in `minimal_changes`.
 
@@ -99,40 +106,133 @@ def blind_changes(
     """
     constraint, target = simple_requirement(constraints, target, "The blind limit")
     read_target(constraint, target)
-    if y_true is None and constraint.needs_labels:
-        raise missing_labels(constraint)
     check_same_rows({"X": X, "y_pred": y_pred, "sensitive_features": sensitive_features})
     y_true = y_true if constraint.needs_labels else None
-    rows, table = read_table(y_true, y_pred, sensitive_features, pos_label, favorable_label)
-    moves = count_problem(table, constraint, direction)
-    decided = rows.decisions
-    may_change = np.where(decided, moves.may_lower, moves.may_raise)
-    columns = read_columns(X)
-    hashes = row_hashes(columns)
-    task = _task(constraint, float(target), rows, may_change, hashes)
-    # People of equal probabilities change one by one: a rule may draw among them.
-    score = _blind_score(task, columns) * (1 + 1e-9 * (hashes / 2.0**64))
-    stop = best_stop(task, score)
-    if not stop.is_reached:
-        return BlindChanges(float("inf"), float("nan"), (float("nan"), float("nan")))
-    return BlindChanges(stop.n_changed, stop.n_changed / len(task), _interval(task, score))
+    rows, _, problem = read_problem(
+        y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
+    )
+    columns, groups = read_columns(X), rows.groups
+    check_length(columns[0].values, "X", len(rows.decisions))
+    cells = groups.codes, len(groups.labels), rows.outcomes
+    people = BlindPeople.of(columns, constraint, rows.decisions, *cells)
+    return people.fewest(float(target), may_raise=problem.may_raise, may_lower=problem.may_lower)
+
+
+class BlindRule(NamedTuple):
+    """The rule of the fewest changes: what the rate of each cell is worth, (C,), and its moves."""
+
+    worth: Floats
+    may_raise: bool
+    may_lower: bool
+
+    def applied_to(self, people: BlindPeople) -> tuple[EvidenceTask, Floats]:
+        """Return the task in which only these moves are allowed, and everybody's evidence, (n,)."""
+        task = people.task
+        may_change = np.where(task.positive, self.may_lower, self.may_raise)
+        task = replace(task, may_change=may_change)
+        score = evidence(task, people.expected @ self.worth, np.ones(len(task)))
+        # People of equal probabilities change one by one: a rule may draw among them.
+        return task, score * (1 + 1e-9 * (people.hashes / 2.0**64))
+
+    def stop(self, people: BlindPeople) -> Stop:
+        """Return the first count of changes at which the target holds."""
+        return best_stop(*self.applied_to(people))
+
+
+@dataclass(frozen=True, eq=False)
+class BlindPeople:
+    """People, and what a positive decision of each is expected to add to the rates, (n, C).
+
+    `hashes` (n,) are those of their columns.
+    """
+
+    task: EvidenceTask
+    expected: Floats
+    hashes: NDArray[np.uint64]
+
+    @classmethod
+    def of(
+        cls,
+        columns: Sequence[Column],
+        constraint: Constraint,
+        decisions: Mask,
+        group: NDArray[np.intp],
+        n_groups: int,
+        label: Mask | None,
+    ) -> BlindPeople:
+        """Return people with these columns, decisions, groups and true labels; models learn them.
+
+        Everybody's probabilities come from the rows of other folds.
+        """
+        hashes = row_hashes(columns)
+        task = _task(constraint, decisions, group, n_groups, label, hashes)
+        if task.smallest_base < MIN_CELL:
+            among = " and true label" if constraint.needs_labels else ""
+            found = n_of(task.smallest_base, "person")
+            raise InputError(
+                f"The smallest group{among} that is compared has {found}; the blind limit needs at "
+                f"least {MIN_CELL}, because a model learns who they are. Merge small groups, leave "
+                "them out, or use bounds.minimal_changes, which has no model.",
+                parameter="sensitive_features",
+            )
+        features, cell = Features.of(columns, decisions), task.cell[:, 0]
+        chance = np.zeros((len(task), task.n_cells))
+        for fold in range(N_FOLDS):
+            own = task.fold == fold
+            if own.any():
+                chance[own] = features.take(~own).chances(
+                    cell[~own], task.n_cells, features.take(own)
+                )
+        return cls(task, chance / np.maximum(task.totals, 1.0), hashes)
+
+    def fewest(
+        self, target: float, *, may_raise: bool, may_lower: bool, level: float = LEVEL
+    ) -> BlindChanges:
+        """Return the fewest changes that reach a target by these moves, and their interval."""
+        people = self.with_target(target)
+        rule = people.best_rule(may_raise=may_raise, may_lower=may_lower)
+        stop = rule.stop(people)
+        if not stop.is_reached:
+            return BlindChanges(float("inf"), float("nan"), (float("nan"), float("nan")))
+        interval = _interval(*rule.applied_to(people), level)
+        return BlindChanges(stop.n_changed, stop.n_changed / len(self.task), interval)
+
+    def with_target(self, target: float) -> BlindPeople:
+        """Return the same people with another target."""
+        required = with_bounds(self.task.required, [target])
+        return replace(self, task=replace(self.task, required=required))
+
+    def best_rule(self, *, may_raise: bool, may_lower: bool) -> BlindRule:
+        """Return the rule with the fewest changes; it may do without one of two moves."""
+        moves = {(may_raise, may_lower), (may_raise, False), (False, may_lower)} - {(False, False)}
+        rules = [rule for move in sorted(moves, reverse=True) for rule in self._rules(*move)]
+        return min(rules, key=lambda rule: rule.stop(self).rank(self.task))
+
+    def _rules(self, may_raise: bool, may_lower: bool) -> Iterator[BlindRule]:
+        """Yield the rules of several prices of the target's inequalities."""
+        none = BlindRule(np.zeros(self.task.n_cells), may_raise, may_lower)
+        task, _ = none.applied_to(self)
+        rows = priced_rows(task)
+        pricing = Pricing(task, rows, self.expected[rows], np.ones(len(task)))
+        for worth in pricing.rounds(task.base_rates):
+            yield none._replace(worth=worth)
+        yield none
 
 
 def _task(
     constraint: Constraint,
-    target: float,
-    rows: GroupedDecisions,
-    may_change: NDArray[np.bool_],
+    decisions: Mask,
+    group: NDArray[np.intp],
+    n_groups: int,
+    label: Mask | None,
     hashes: NDArray[np.uint64],
 ) -> EvidenceTask:
     """Return the question whom to change; people have no terms, but probabilities of cells."""
-    n, n_groups = len(rows.decisions), len(rows.groups.labels)
-    strata = [Strata.everybody(n, n_groups)]
-    table = CellTable.of([constraint], strata, rows.groups.codes, n_groups, rows.outcomes)
-    ones = np.ones(n)
+    n = len(decisions)
+    table = CellTable.of([constraint], [Strata.everybody(n, n_groups)], group, n_groups, label)
+    ones, none = np.ones(n), np.zeros(0)
     sizes = table.totals(ones)
     compared = [one.per_rate(sizes.ravel()) for one in table.comparisons(0, sizes)]
-    none = np.zeros(0)
     return EvidenceTask(
         terms=Encoding(()).encode([]),
         column=none.astype(np.intp),
@@ -142,58 +242,56 @@ def _task(
         is_ordered=none.astype(bool),
         pinned=none,
         fold=(hashes % np.uint64(N_FOLDS)).astype(np.int8),
-        positive=rows.decisions,
+        positive=decisions,
         distance=np.zeros(n),
-        may_change=may_change,
+        may_change=ones.astype(bool),
         cell=np.where(table.index < 0, sizes.size, table.index)[:, None],
         share=np.ones((n, 1)),
         totals=sizes.ravel(),
         sizes=sizes.ravel(),
-        is_known=np.ones(n, dtype=bool),
+        is_known=ones.astype(bool),
         weight=ones,
         people=ones,
-        label=rows.outcomes,
+        label=label,
         constraints=(constraint,),
-        required=tuple(Required.of(0, one, target) for one in compared),
+        required=tuple(Required.of(0, one, constraint.least_fair) for one in compared),
         is_new=False,
     )
 
 
-def _blind_score(task: EvidenceTask, columns: Sequence[Column]) -> Floats:
-    """Return the evidence of each person by the prices with the fewest changes, (n,)."""
-    expected = _cell_probabilities(task, columns) / np.maximum(task.totals, 1.0)
-    cost, rows = np.ones(len(task)), priced_rows(task)
-    best, fewest = np.full(len(task), -np.inf), None
-    rates = task.base_rates
-    for coef in Pricing(task, rows, expected[rows], cost).rounds(rates):
-        score = evidence(task, expected @ coef, cost)
-        rank = best_stop(task, score).rank(task)
-        if fewest is None or rank < fewest:
-            best, fewest = score, rank
-    return best
+class Features(NamedTuple):
+    """What the model reads: columns as numbers, (n, d), and which of them hold categories, (d,)."""
+
+    values: Floats
+    is_category: Mask
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], decisions: Mask) -> Features:
+        """Return the columns and the decision, which every rule knows."""
+        is_category = [c.kind == "category" and len(c.categories) < MAX_CATEGORIES for c in columns]
+        values = [np.where(c.is_missing(), np.nan, c.values) for c in columns]
+        return cls(np.column_stack([*values, decisions]), np.array([*is_category, False]))
+
+    def take(self, rows: Mask) -> Features:
+        """Return the features of some people."""
+        return self._replace(values=self.values[rows])
+
+    def chances(self, cell: NDArray[np.intp], n_cells: int, others: Features) -> Floats:
+        """Return how likely other people are in each cell, (m, C), if these are in `cell` (n,)."""
+        from sklearn.ensemble import HistGradientBoostingClassifier  # half a second to import
+
+        known = ~np.isnan(self.values).all(axis=0)
+        is_category = self.is_category[known]
+        model = HistGradientBoostingClassifier(
+            categorical_features=is_category, random_state=0, **MODEL
+        )
+        model.fit(self.values[:, known], cell)
+        result = np.zeros((len(others.values), n_cells + 1))
+        result[:, model.classes_] = model.predict_proba(others.values[:, known])
+        return result[:, :-1]  # the last ones are in no cell
 
 
-def _cell_probabilities(task: EvidenceTask, columns: Sequence[Column]) -> Floats:
-    """Return how likely each person is in each cell, (n, C), from models of other folds."""
-    from sklearn.ensemble import HistGradientBoostingClassifier  # half a second to import
-
-    matrix = np.column_stack([column.values.astype(np.float64) for column in columns])
-    is_category = [
-        column.kind == "category" and len(column.categories) < MAX_CATEGORIES for column in columns
-    ]
-    matrix[:, is_category] = np.where(matrix[:, is_category] < 0, np.nan, matrix[:, is_category])
-    cell, result = task.cell[:, 0], np.zeros((len(task), task.n_cells + 1))
-    for f in range(N_FOLDS):
-        own = task.fold == f
-        if not own.any() or own.all():
-            continue
-        model = HistGradientBoostingClassifier(categorical_features=is_category, random_state=0)
-        model.fit(matrix[~own], cell[~own])
-        result[np.ix_(own, model.classes_)] = model.predict_proba(matrix[own])
-    return result[:, :-1]
-
-
-def _interval(task: EvidenceTask, score: Floats) -> tuple[float, float]:
+def _interval(task: EvidenceTask, score: Floats, level: float) -> tuple[float, float]:
     """Return the interval of the number of changes over samples of the people, with replacement."""
     random, n = np.random.RandomState(0), len(task)
     found = []
@@ -203,5 +301,5 @@ def _interval(task: EvidenceTask, score: Floats) -> tuple[float, float]:
         drawn = replace(task, weight=people, people=people, totals=totals, sizes=totals)
         stop = best_stop(drawn, score)
         found.append(stop.n_changed if stop.is_reached else np.inf)
-    low, high = np.quantile(found, ((1 - LEVEL) / 2, (1 + LEVEL) / 2), method="nearest").tolist()
+    low, high = np.quantile(found, ((1 - level) / 2, (1 + level) / 2), method="nearest").tolist()
     return float(low), float(high)

@@ -45,9 +45,9 @@ from commod.bounds._levels import (
     best_interval,
     gap_floor,
 )
-from commod.bounds._tables import Flips, check_budget, count_problem, read_table
+from commod.bounds._tables import Flips, check_budget, read_problem
 from commod.exceptions import InputError
-from commod.metrics._constraint import ConstraintLike, get_constraint, missing_labels
+from commod.metrics._constraint import ConstraintLike, get_constraint
 
 IndexArray = NDArray[np.intp]
 
@@ -491,12 +491,11 @@ def minimal_cost(
     constraint, target = simple_requirement(constraints, target, "The least cost")
     read_target(constraint, target)  # a wrong target is refused before any work
     budget = math.inf if max_changes is None else check_budget(max_changes)
-    if y_true is None and constraint.needs_labels:
-        raise missing_labels(constraint)
     check_same_rows({"y_pred": y_pred, "change_cost": change_cost, "may_change": may_change})
     y_true = y_true if constraint.needs_labels else None
-    rows, table = read_table(y_true, y_pred, sensitive_features, pos_label, favorable_label)
-    problem = count_problem(table, constraint, direction)
+    rows, table, problem = read_problem(
+        y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
+    )
     changes = PricedChanges.of(
         constraint,
         constraint.cells(rows.groups.codes, len(table.groups), rows.outcomes),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Rational, Real
@@ -357,11 +358,16 @@ def simple_constraint(constraints: Any, purpose: str) -> Constraint:
 
 
 def _only_simple(requirements: Requirements, constraints: Any, purpose: str) -> Constraint:
-    (first, *others) = requirements.constraints
+    return check_simple(
+        requirements.constraints, purpose, getattr(constraints, "name", constraints)
+    )
+
+
+def check_simple(constraints: Sequence[Constraint], purpose: str, name: Any = None) -> Constraint:
+    """Return the only constraint; refuse several, and others than of rates of all people."""
+    (first, *others) = constraints
     if others or not first.is_simple:
-        found = (
-            "several constraints" if others else shown(getattr(constraints, "name", constraints))
-        )
+        found = "several constraints" if others else shown(name or first.name)
         raise InputError(
             f"{purpose} is known for one constraint that compares selection rates, true or false "
             f"positive rates of all people by ratio or difference; got {found}. "

@@ -105,7 +105,7 @@ def minimal_expected_changes(
             parameter="constraints",
         )
     ceiling = float(read_target(constraint, target))
-    table, problem = read_problem(
+    _, table, problem = read_problem(
         y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
     )
     people = table.counts.sum(axis=0)

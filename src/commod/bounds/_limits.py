@@ -182,7 +182,7 @@ def minimal_changes(
         raise control_features_error()
     constraint = requirements.constraints[0]
     y_true = y_true if constraint.needs_labels else None
-    table, problem = read_problem(
+    _, table, problem = read_problem(
         y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
     )
     positives = solve_fewest_changes(problem, targets[0])
@@ -260,7 +260,7 @@ def best_fairness(
     budget = check_budget(max_changes)
     constraint = simple_constraint(constraints, "The best fairness")
     y_true = y_true if constraint.needs_labels else None
-    table, problem = read_problem(
+    _, table, problem = read_problem(
         y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
     )
     positives = solve_best_fairness(problem, budget)
@@ -301,7 +301,7 @@ def switching_point(y_pred: Any, *, sensitive_features: Any, pos_label: Any = 1)
     15
     """
     parity = get_constraint("demographic_parity")
-    table, problem = read_problem(None, y_pred, sensitive_features, parity, pos_label=pos_label)
+    _, table, problem = read_problem(None, y_pred, sensitive_features, parity, pos_label=pos_label)
     if len(table.groups) != 2:
         raise InputError(
             f"sensitive_features has {len(table.groups)} groups, but the switching point is "

@@ -109,15 +109,15 @@ def read_problem(
     direction: str = "any",
     pos_label: Any = 1,
     favorable_label: Any = None,
-) -> tuple[CountTable, CountProblem]:
-    """Return the checked table, the counts to change, and the changes that `direction` allows.
+) -> tuple[GroupedDecisions, CountTable, CountProblem]:
+    """Return checked rows, their counts, and the counts to change as `direction` allows.
 
     `y_true` may be None if the constraint does not need labels.
     """
     if y_true is None and constraint.needs_labels:
         raise missing_labels(constraint)
-    _, table = read_table(y_true, y_pred, sensitive_features, pos_label, favorable_label)
-    return table, count_problem(table, constraint, direction)
+    rows, table = read_table(y_true, y_pred, sensitive_features, pos_label, favorable_label)
+    return rows, table, count_problem(table, constraint, direction)
 
 
 def count_problem(table: CountTable, constraint: Constraint, direction: str) -> CountProblem:

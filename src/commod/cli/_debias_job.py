@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from commod.cli import _options as options
 from commod.cli._command import option
-from commod.cli._engines import Need
+from commod.cli._engines import BLIND_LIMIT, Need
 from commod.cli._options import ReportOptions
 from commod.cli._printing import Printer
 from commod.exceptions import InputError
@@ -63,6 +63,7 @@ def make_studies(
     asked: StudyOptions,
     printer: Printer,
     seed: int,
+    blind_limit: bool,
 ) -> Studies:
     """Return the studies that were asked for, measured on `test_rows`, or else on the fit rows."""
     import commod
@@ -81,7 +82,7 @@ def make_studies(
     frontier, stability = None, None
     if asked.trade_off:
         with printer.library_call(), printer.spinner("fitting other targets"):
-            frontier = commod.frontier(update, **rows)
+            frontier = commod.frontier(update, **rows, blind_limit=blind_limit)
             frontier.trade_off()
     if asked.refits:
         with printer.library_call():
@@ -233,6 +234,7 @@ class Job:
     min_group_size: int
     test_size: float = 0.0
     seed: int = 0
+    blind_limit: bool = False
 
     def update(self, rows: LoadedRows | FrameRows) -> ControlledDebiaser:
         """Return the update that the options ask for, not fitted."""
@@ -256,6 +258,11 @@ class Job:
         output = self.output
         return output.report is not None or output.ledger is not None or bool(self.test_size)
 
+    def check_blind_limit(self) -> None:
+        """Refuse the blind limit where no audit would show it; call this before any row is read."""
+        if self.blind_limit and not self.wants_audit:
+            raise InputError("--blind-limit is part of an audit: pass --report or --test-size.")
+
     def needs(self) -> list[Need]:
         """Return the options that need all rows in memory, with a way out."""
         asked = (
@@ -267,7 +274,8 @@ class Job:
                 "Give missing groups a value of their own, or pass --drop-missing",
             ),
         )
-        return [Need(name, way_out) for is_asked, name, way_out in asked if is_asked]
+        needs = [Need(name, way_out) for is_asked, name, way_out in asked if is_asked]
+        return [*needs, BLIND_LIMIT] if self.blind_limit else needs
 
 
 class Fitted(NamedTuple):

@@ -27,6 +27,9 @@ class Need(NamedTuple):
     way_out: str
 
 
+BLIND_LIMIT = Need("--blind-limit", "Leave it out")
+
+
 @dataclass(frozen=True, kw_only=True)
 class EngineOptions:
     """Where the rows are processed."""

@@ -59,6 +59,13 @@ Files = Annotated[
     list[str],
     typer.Argument(help="CSV, TSV or Parquet files, or a pattern in quotes. Text may be .gz."),
 ]
+BlindLimit = Annotated[
+    bool,
+    typer.Option(
+        "--blind-limit",
+        help="Estimate the fewest changes of a rule that does not read the group. Takes seconds.",
+    ),
+]
 MinGroupSize = Annotated[
     int, typer.Option(help="Groups with fewer rows are listed, but not compared.")
 ]

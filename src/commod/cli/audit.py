@@ -9,8 +9,9 @@ import typer
 
 from commod.cli import _options as options
 from commod.cli._command import named_columns, option, with_options
-from commod.cli._engines import EngineChoice, EngineOptions, TableSize
+from commod.cli._engines import BLIND_LIMIT, EngineChoice, EngineOptions, Need, TableSize
 from commod.cli._printing import Printer, changes_most, print_audit, target_holds, write_report
+from commod.exceptions import InputError
 
 if TYPE_CHECKING:
     from commod import Audit
@@ -68,6 +69,7 @@ def command(
     names: options.NameOptions,
     output: options.ReportOptions,
     min_group_size: options.MinGroupSize = 30,
+    blind_limit: options.BlindLimit = False,
     counts_only: Annotated[
         bool,
         typer.Option(
@@ -89,7 +91,10 @@ def command(
     from commod.cli import _tables
 
     printer = Printer(output)
-    engine.check()
+    needs = [BLIND_LIMIT] if blind_limit else []
+    engine.check(needs)
+    if blind_limit and counts_only:
+        raise InputError("--blind-limit needs all rows in memory. Leave out --counts-only, or it.")
     requirements = constraint.requirements
     check_outputs([(output.report, options.REPORTS)], output.force, inputs=files)
     source = _tables.open_table(files, table, printer, engine=engine)
@@ -110,10 +115,12 @@ def command(
             "unknown_groups": columns.unknown_groups,
             "rows": f"rows of {', '.join(source.files[:3])}",
         }
-        choice = EngineChoice("duckdb", "") if counts_only else _choose(engine, source)
+        choice = EngineChoice("duckdb", "") if counts_only else _choose(engine, source, needs)
         if not counts_only and (text := choice.text(WHAT)):
             printer.note(text)
         measure = _audit_in_memory if choice.in_memory else _audit_in_engine
+        if blind_limit:
+            parameters["blind_limit"] = True
         audit = measure(kept, columns, parameters)
     print_audit(printer, audit)
     write_report(printer, audit, output.report)
@@ -127,9 +134,9 @@ def command(
         raise typer.Exit(1)
 
 
-def _choose(engine: EngineOptions, table: OpenTable) -> EngineChoice:
+def _choose(engine: EngineOptions, table: OpenTable, needs: list[Need]) -> EngineChoice:
     """Return where the table is audited; in memory, all its columns are read."""
-    return engine.choose(TableSize.of(table.n_rows, table.kinds, table.names))
+    return engine.choose(TableSize.of(table.n_rows, table.kinds, table.names), needs)
 
 
 def _decision_labels(table: OpenTable, columns: list[str]) -> list[Any]:
@@ -159,6 +166,11 @@ def _audit_in_memory(table: OpenTable, columns: AuditColumns, parameters: dict[s
     named = {name: column for name, column in columns.parameters.items() if column is not None}
     values: dict[str, Any] = {name: frame[column] for name, column in named.items()}
     X = frame.drop(columns=list({*named.values(), *sensitive}))
+    if "blind_limit" in parameters and not len(X.columns):
+        raise InputError(
+            "--blind-limit needs other columns than decisions, labels, scores and groups: those "
+            "that a rule may read. The table has none; leave the option out."
+        )
     return commod.audit(
         values.pop("before"),
         values.pop("after"),

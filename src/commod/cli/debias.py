@@ -62,6 +62,7 @@ def command(
     min_group_size: options.MinGroupSize = 30,
     test_size: options.TestSize = 0.0,
     seed: options.Seed = 0,
+    blind_limit: options.BlindLimit = False,
 ) -> None:
     """Find the fewest changes that make a scored table fairer, and write them as a patch.
 
@@ -74,10 +75,11 @@ def command(
 
     printer = Printer(output)
     sizes = min_group_size, test_size, seed
-    job = Job(columns, model, constraint, search, names, output, printer, *sizes)
+    job = Job(columns, model, constraint, search, names, output, printer, *sizes, blind_limit)
     constraint.parameters()
     _rows.check_test_size(test_size)
     output.check_studies()
+    job.check_blind_limit()
     engine.check(job.needs())
     endings = ((".json",), options.REPORTS, (".csv",))
     outputs = zip(output.files.values(), endings, strict=True)
@@ -126,8 +128,9 @@ def _fit_in_memory(job: Job, rows: LoadedRows) -> Fitted:
     patch, audit, studies = update.to_patch(), None, Studies(None, None)
     if job.wants_audit:
         held_out = test_rows if job.test_size else None
-        studies = make_studies(update, fit_rows, held_out, output, printer, job.seed)
-        audit = _audit(update, fit_rows, held_out, printer, studies, label_names)
+        blind = job.blind_limit
+        studies = make_studies(update, fit_rows, held_out, output, printer, job.seed, blind)
+        audit = _audit(update, fit_rows, held_out, printer, studies, label_names, blind)
         patch = patch.with_audit(audit)
     problems = patch.verify(fit_rows.X, fit_rows.groups).problems
     return Fitted(update, patch, audit, studies, problems)
@@ -140,6 +143,7 @@ def _audit(
     printer: Printer,
     studies: Studies,
     label_names: dict[Any, str] | None,
+    blind_limit: bool,
 ) -> Audit:
 
     import commod
@@ -160,6 +164,7 @@ def _audit(
             title=title_of(rows.files),
             min_group_size=update.min_group_size,
             unknown_groups=update.unknown_groups,
+            blind_limit=blind_limit,
         )
 
 

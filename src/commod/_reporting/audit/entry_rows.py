@@ -28,10 +28,12 @@ from commod._record import (
 )
 from commod._reporting.audit.assembly import DataDigest, make_audit
 from commod._reporting.audit.checks import SmallCellPoints
+from commod._reporting.audit.counts import UNDEFINED, finite_or_none
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.ledger import make_ledger
 from commod._reporting.audit.outscoring import outscoring_of
 from commod._reporting.audit.people import SCORES, AuditedPeople, read_people
+from commod._reporting.audit.rates import allowed_moves
 from commod._reporting.audit.request import (
     add_label_names,
     check_settings,
@@ -53,6 +55,8 @@ from commod._reporting.audit.stated import (
 from commod._reporting.audit.subgroups import Slice, SliceCounter
 from commod._reporting.explain import Explanation, find_segments
 from commod._text import shown
+from commod.bounds._blind import BlindPeople
+from commod.bounds._counts import check_simple
 from commod.exceptions import DataWarning, InputError, InputTypeError
 from commod.metrics._constraint import Constraint
 
@@ -85,6 +89,7 @@ def audit(
     min_subgroup_size: int = 100,
     unknown_groups: str = "error",
     sensitive_in_ledger: bool = False,
+    blind_limit: bool = False,
     created: str | None = None,
 ) -> Audit:
     """Return who changes, who gains and who loses, at what cost, and what is not known.
@@ -154,6 +159,11 @@ def audit(
     sensitive_in_ledger : bool, default=False
         Whether the ledger names the group of each changed person. If not, its rules and reasons
         also leave out columns of X that determine the group or nearly do.
+    blind_limit : bool, default=False
+        Whether to estimate the fewest changes of a rule that does not read the group: see
+        `commod.bounds.blind_changes`. It needs X, of which it leaves out columns that determine the
+        group, and one simple constraint. It is counted on the people whose groups are compared, for
+        the fairness that was reached. It takes seconds: five models are fitted.
     created : str, default=None
         Date and time of the audit. If None, the present time in UTC.
 
@@ -205,6 +215,7 @@ def audit(
     check_same_rows({**tables, **decisions, **scores, **others})
     defaults, X, scores = _with_explained(explanation, X, scores)
     request = read_request(request, defaults, labels, has_labels=y_true is not None)
+    _check_blind_limit(blind_limit, request, X)
     named = request, group_names, unknown_groups
     everybody = read_people(decisions, scores, sensitive_features, *named)
     _check_explained_rows(everybody, explanation, X)
@@ -216,17 +227,13 @@ def audit(
     within = condition_columns([one.constraint for one in stated_constraints(request)])
     conditions = read_conditions(within, X, control_features, len(everybody))
     evidence = Evidence(
-        coding=people.coding,
-        counts=people.count(),
+        **shown_people.figures(),
         request=add_label_names(request, people.coding, label_names),
         rows=rows,
         level=level,
         min_group_size=min_group_size,
         min_subgroup_size=min_subgroup_size,
         stability=_read_stability(stability),
-        n_hidden=shown_people.n_hidden,
-        unknown=people.count_unknown(),
-        n_unknown_hidden=shown_people.n_unknown_hidden,
         conditions=count_conditions(everybody, conditions, shown_people),
     )
     cells = SmallCellPoints(_card_lines(explanation), len(people))
@@ -242,6 +249,8 @@ def audit(
         hidden_columns=() if sensitive_in_ledger else columns.near_copies,
         with_group=sensitive_in_ledger,
     )
+    if blind_limit:
+        evidence = _add_blind_limit(evidence, shown_people, X, columns.group_columns)
     return make_audit(
         _add_row_figures(evidence, shown_people, columns, segments, explanation, cells),
         digest=digest.hexdigest(),
@@ -264,6 +273,20 @@ def _refuse_probabilities(sensitive_probabilities: Any) -> None:
             "None where the group is not known, with unknown_groups='ignore'. The status_ of the "
             "update has the expected rates.",
             parameter="sensitive_probabilities",
+        )
+
+
+def _check_blind_limit(blind_limit: bool, request: Request, X: Any) -> None:
+    """Refuse to estimate the blind limit where it is asked for and not known."""
+    check_flag(blind_limit, "blind_limit")
+    if not blind_limit:
+        return
+    check_simple([one.constraint for one in stated_constraints(request)], "The blind limit")
+    if X is None:
+        raise InputError(
+            "blind_limit=True needs X, the columns that a rule may read, but X is None. Pass X, or "
+            "an explanation of these rows.",
+            parameter="X",
         )
 
 
@@ -487,6 +510,39 @@ def _add_row_figures(
         expected=_read_expected(explanation, evidence.request),
         edits=() if explanation is None else explanation.edits,
     )
+
+
+def _add_blind_limit(
+    evidence: Evidence, shown_people: ShownPeople, X: Any, group_columns: Sequence[str]
+) -> Evidence:
+    """Return the evidence with the blind limit of the fairness reached, on compared groups.
+
+    Columns that determine the group, and those that cannot be read, are left out.
+    """
+    reached = evidence.fairness.after.value
+    if reached is None:
+        return replace(evidence, blind_limit=UNDEFINED)
+    known, unread = shown_people.known, [*group_columns]
+    is_compared = evidence.is_compared[known.groups.codes]
+    rows = np.flatnonzero(shown_people.is_shown)[shown_people.is_known][is_compared]
+    columns = [column.take(rows) for column in iter_columns(X, unread=unread)]
+    columns = [column for column in columns if column.name not in unread]
+    if not columns:
+        raise InputError(
+            "blind_limit=True needs a column that does not determine the group, but X has none. "
+            "Pass the columns that a rule may read.",
+            parameter="X",
+        )
+    people = known.take(is_compared)
+    number = np.cumsum(evidence.is_compared) - 1  # of the groups that are compared
+    group, n_groups = number[people.groups.codes], int(evidence.is_compared.sum())
+    blind = BlindPeople.of(
+        columns, evidence.constraint, people.before, group, n_groups, people.label
+    )
+    moves = allowed_moves(evidence.request.direction, people.coding.favorable_is_positive)
+    found = blind.fewest(reached, **moves, level=evidence.level)
+    changes = Estimate(*map(finite_or_none, (found.n_changes, *found.interval)))
+    return replace(evidence, blind_limit=changes)
 
 
 def _read_expected(explanation: Explanation | None, request: Request) -> ExpectedOnNewPeople | None:

@@ -46,7 +46,8 @@ class Evidence:
     request on new people. `edits` are those by hand. `conditions` counts people by the columns that
     constraints are within. `unknown` counts the people whose group is not known: they are in totals
     and in no group. Where they are too few to be described, `n_unknown_hidden` is their number, and
-    no total counts them.
+    no total counts them. `blind_limit` estimates the fewest changes of a rule that does not read
+    the group.
     """
 
     coding: Coding
@@ -80,6 +81,7 @@ class Evidence:
     conditions: ConditionCounts | None = None
     unknown: DecisionCounts | None = None
     n_unknown_hidden: int = 0
+    blind_limit: _record.Estimate | None = None
 
     @property
     def n(self) -> int:
@@ -193,8 +195,8 @@ class Evidence:
     @cached_property
     def limit(self) -> _record.Limit:
         """Return the fewest changes that the compared groups need."""
-        gains_raise = self.coding.favorable_is_positive
-        return limit_of(self.compared, self.stated, self.request.direction, gains_raise)
+        moves = self.request.direction, self.coding.favorable_is_positive
+        return limit_of(self.compared, self.stated, *moves, self.blind_limit)
 
     @cached_property
     def groups(self) -> tuple[_record.Group, ...]:

@@ -96,16 +96,12 @@ class FirstScreen:
         shown = self.shown
         people = replace(shown.people, after=after if shown.is_complete else after[shown.is_shown])
         evidence = Evidence(
-            coding=people.coding,
-            counts=people.count(),
+            **replace(shown, people=people).figures(),
             request=self.request,
             rows=self.rows,
             level=LEVEL,
             min_group_size=self.min_group_size,
             min_subgroup_size=MIN_SUBGROUP_SIZE,
-            n_hidden=shown.n_hidden,
-            unknown=people.count_unknown(),
-            n_unknown_hidden=shown.n_unknown_hidden,
             conditions=count_conditions(everybody, self.conditions, shown),
             expected=expected,
         )

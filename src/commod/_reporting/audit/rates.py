@@ -234,35 +234,44 @@ def _rates(
 # The limit
 
 
+def allowed_moves(direction: str, favorable_is_positive: bool) -> dict[str, bool]:
+    """Return whether decisions may become positive, and whether they may become negative."""
+    is_raise = (direction == "gains_only") == favorable_is_positive
+    return {
+        "may_raise": direction == "any" or is_raise,
+        "may_lower": direction == "any" or not is_raise,
+    }
+
+
 def limit_of(
-    counts: DecisionCounts, cells: StatedCells, direction: str, favorable_is_positive: bool
+    counts: DecisionCounts,
+    cells: StatedCells,
+    direction: str,
+    favorable_is_positive: bool,
+    blind: Estimate | None,
 ) -> Limit:
     """Return the fewest changes for the fairness that was reached, and for the target.
 
     `counts` are those of the compared groups, `cells` have the stated constraints.
     """
-    moves = {
-        name: {
-            "may_raise": name == "any" or (name == "gains_only") == favorable_is_positive,
-            "may_lower": name == "any" or (name == "gains_only") != favorable_is_positive,
-        }
-        for name in ("any", "gains_only", "losses_only")
-    }
+    moves = allowed_moves(direction, favorable_is_positive)
+    gains = allowed_moves("gains_only", favorable_is_positive)
     find = _simple_limit(counts, cells) if cells.is_simple else _general_limit(cells)
     n_changes = sum(counts.gains_and_losses(favorable_is_positive))
     (n_fewest, is_fewest), (n_target, is_target) = (
-        find(for_target, **moves[direction]) for for_target in (False, True)
+        find(for_target, **moves) for for_target in (False, True)
     )
     return Limit(
         direction=direction,
         n_changes=n_changes,
         n_fewest=n_fewest,
         times=n_changes / n_fewest if n_fewest else None,
-        n_gains_only=find(False, **moves["gains_only"])[0],
+        n_gains_only=find(False, **gains)[0],
         n_target=n_target,
-        n_target_gains_only=find(True, **moves["gains_only"])[0],
+        n_target_gains_only=find(True, **gains)[0],
         is_exact=is_fewest and is_target,
         n_constraints=len(cells.stated),
+        blind=blind,
     )
 
 

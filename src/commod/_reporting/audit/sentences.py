@@ -12,6 +12,7 @@ from commod._reporting.audit.outscoring import outscoring_sentences
 from commod._text import (
     MAX_LISTED_GROUPS,
     at_bound,
+    blind_limit_text,
     distinct,
     list_names,
     most_change_text,
@@ -341,10 +342,11 @@ def _distance_to_limit(evidence: Evidence) -> str:
     n_small = evidence.changes.n_changes - limit.n_changes
     why = "too small to be compared" if evidence.unknown is None else "unknown or too small"
     omitted = f", not counting {n_small:,} in groups {why}" if n_small else ""
+    blind = f" {blind_limit_text(limit.blind, evidence.level)}" if limit.blind else ""
     return (
         f"No method could {goal}{allowed[limit.direction]} with fewer than "
         f"{n_of(limit.n_fewest, 'change')}, even if it knew everybody's group.{proven} This update "
-        f"makes {limit.times or 0:.2f} times as many{omitted}."
+        f"makes {limit.times or 0:.2f} times as many{omitted}.{blind}"
     )
 
 

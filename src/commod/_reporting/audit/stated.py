@@ -328,6 +328,16 @@ class ShownPeople:
         """Return the people of known groups, whom comparisons count."""
         return self.people if self.is_known.all() else self.people.take(self.is_known)
 
+    def figures(self) -> dict[str, Any]:
+        """Return the fields of `Evidence` that count these people and the hidden ones."""
+        return {
+            "coding": self.people.coding,
+            "counts": self.people.count(),
+            "unknown": self.people.count_unknown(),
+            "n_hidden": self.n_hidden,
+            "n_unknown_hidden": self.n_unknown_hidden,
+        }
+
 
 def without_hidden(everybody: AuditedPeople, min_group_size: int) -> ShownPeople:
     """Return the people outside groups that are too small to be shown."""

@@ -113,10 +113,12 @@ def refit_columns(stability: StabilitySummary, names: ShortNames) -> Chart:
 
 
 def trade_off(curve: TradeOff, names: ShortNames) -> Chart:
-    """Return changes against fairness, above the exact limit; fairer is always to the right."""
+    """Return changes against fairness, above the limits; fairer is always to the right."""
     left, right, top, bottom = 48.0, WIDTH - 14, 30.0, 236.0
     base_fairness = [] if curve.base_fairness is None else [curve.base_fairness]
+    blind = [(s.fairness, s.blind_limit.value or 0.0) for s in curve.steps if s.blind_limit]
     rates = [s.change_rate for s in curve.steps] + [s.limit for s in curve.steps if s.limit]
+    rates += [rate for _, rate in blind]
     ends = (left, right) if curve.higher_is_fairer else (right, left)
     x = _axis([*(s.fairness for s in curve.steps), *base_fairness], *ends)
     y = _axis([0.0, *rates], bottom, top, from_zero=True)
@@ -130,6 +132,7 @@ def trade_off(curve: TradeOff, names: ShortNames) -> Chart:
         chart_text(left, bottom + 36, _isolated(metric), "axis-title"),
         chart_text(right, bottom + 36, "fairer →", "axis-title", "end"),
         chart_path([*base, *limit] if limit else [], "limit-line"),
+        chart_path([(x(value), y(rate)) for value, rate in blind], "blind-line"),
         chart_path([*base, *places], "made-line"),
         *(Mark("circle", {"cx": a, "cy": b, "r": 3.4, "class": "made"}) for a, b in places),
     ]
@@ -138,6 +141,11 @@ def trade_off(curve: TradeOff, names: ShortNames) -> Chart:
         + "; ".join(
             f"{metric} {number(s.fairness)}: {percent(s.change_rate)} change, fewest possible "
             f"{percent(s.limit)}"
+            + (
+                f", without the group an estimated {estimate(s.blind_limit)}"
+                if s.blind_limit
+                else ""
+            )
             for s in curve.steps
         )
         + "."

@@ -12,6 +12,7 @@ from commod._record import (
     Concept,
     EditRecord,
     Segments,
+    Step,
     TradeOff,
     record_words,
 )
@@ -30,6 +31,7 @@ from commod._text import (
     NOT_KNOWN,
     POSITIVE_POINTS,
     count,
+    estimate,
     percent,
     points,
     shorten,
@@ -190,6 +192,13 @@ def concepts(audit: Audit, card: Card) -> ReportTable:
     )
 
 
+def _fewest(step: Step) -> Cell:
+    """Return the exact limit of a step, and its blind limit where it was estimated."""
+    blind = step.blind_limit
+    note = f"without the group an estimated {estimate(blind)}" if blind else ""
+    return replace(figure(step.limit, percent), note=note)
+
+
 def steps(trade_off: TradeOff) -> ReportTable:
     """Return all steps of a trade-off, one row each, after a row for the base model."""
     table = table_of(
@@ -209,7 +218,7 @@ def steps(trade_off: TradeOff) -> ReportTable:
             ("Change", lambda row: _changes(row[1].n_changes, row[1].change_rate)),
             ("Gains", lambda row: figure(row[1].n_gains)),
             ("Losses", lambda row: figure(row[1].n_losses)),
-            ("Fewest possible", lambda row: figure(row[1].limit, percent)),
+            ("Fewest possible", lambda row: _fewest(row[1])),
             ("Accuracy", lambda row: figure(row[1].accuracy, percent, "no labels")),
             ("Gainers outscore", lambda row: _outscoring(row[1].outscoring, row[1].n_gains)),
             (

@@ -8,7 +8,6 @@ from commod._record import (
     Fairness,
     FurtherConstraint,
     Group,
-    Limit,
     Quality,
     Request,
     Segments,
@@ -21,6 +20,7 @@ from commod._record import (
 from commod._text import (
     NOT_KNOWN,
     at_bound,
+    blind_limit_text,
     count,
     distinct,
     estimate,
@@ -354,8 +354,9 @@ def rates_in_words(names: ShortNames, groups: tuple[Group, ...]) -> list[str]:
     return sentences
 
 
-def limit_sentences(limit: Limit) -> str:
+def limit_sentences(audit: Audit) -> str:
     """Return the fewest changes for the same fairness, and for the target."""
+    limit = audit.limit
     if limit.n_fewest is None:
         sentence = "The fewest changes that reach this fairness are not known."
     elif limit.n_fewest == 0:
@@ -365,6 +366,8 @@ def limit_sentences(limit: Limit) -> str:
             f"On these rows, the same fairness needs at least {n_of(limit.n_fewest, 'change')}, "
             "even for an update that uses each person's group."
         )
+        if limit.blind is not None:
+            sentence += f" {blind_limit_text(limit.blind, audit.level)}"
     if limit.n_target is not None:
         asked = "The target needs" if limit.n_constraints == 1 else "All bounds together need"
         sentence += f" {asked} at least {n_of(limit.n_target, 'change')}."

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.codes import plain
+from commod._data.columns import Column
 from commod._data.parameters import check_choice, check_number_parameter
-from commod._record import Card, Segments, Step, TradeOff
+from commod._record import Card, Estimate, Segments, Step, TradeOff
 from commod._study.evaluation import ANY_CHANGE, EvaluationRows
-from commod._study.frontier.plot import COLOR_LABELS, default_color, draw_frontier
+from commod._study.frontier.plot import BLIND_LABEL, COLOR_LABELS, default_color, draw_frontier
 from commod._text import count, first_rows, number, percent, snippet
 from commod.exceptions import InputError, TargetWarning
 from commod.metrics._constraint import Constraint
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 MAX_SHOWN = 30  # updates of a table in a notebook
 MOST_STEPS = 20  # steps of a trade-off: as many as a slider can show
+MOST_BLIND = 8  # updates with a blind limit, each of which takes up to a second
 FIGURES = (
     "target",
     "fairness",
@@ -43,6 +45,7 @@ FIGURES = (
     "expected_change_rate",
     "expected_accuracy",
 )
+BLIND = ("blind_limit", "blind_limit_low", "blind_limit_high")  # figures on request
 
 
 class Point(NamedTuple):
@@ -107,6 +110,7 @@ class Frontier:
         method: str = "update",
         describe: Describe | None = None,
         notes: str = "",
+        blind_columns: Sequence[Column] | None = None,
     ) -> None:
         self.constraints = rows.constraint.name
         self.rows_word = rows_word
@@ -122,6 +126,9 @@ class Frontier:
         self._method = method
         self._describe = describe
         self._figures = [self._measure(point) for point in self._points]
+        self._has_blind_limits = blind_columns is not None
+        if blind_columns is not None:
+            self._add_blind_limits(blind_columns)
 
     @property
     def points(self) -> list[Point]:
@@ -148,7 +155,8 @@ class Frontier:
         if not np.isnan(self.base_accuracy):
             before += f" and accuracy {number(self.base_accuracy, 3)}"
         names = dict.fromkeys(name for line in self._figures for name in line)
-        settings = tuple(name for name in names if name not in FIGURES)
+        settings = tuple(name for name in names if name not in (*FIGURES, *BLIND))
+        blind = BLIND[:1] if self._has_blind_limits else ()
         rows = [
             (
                 number(line["target"]),
@@ -159,12 +167,14 @@ class Frontier:
                 count(line["n_gains"]),
                 count(line["n_losses"]),
                 percent(line["outscoring"]),
+                *(percent(line[name]) for name in blind),
                 *(_setting_text(line.get(name)) for name in settings),
             )
             for line in self._figures
         ]
         figures = ("target", metric, "accuracy", "changed", "fewest possible", "gains", "losses")
-        header = (*figures, "gainers outscore", *settings)
+        without = [f"{BLIND_LABEL} (estimate)"] if blind else []
+        header = (*figures, "gainers outscore", *without, *settings)
         measured = f"Measured on {self._rows.name_with_left_out(self.rows_word)}"
         table = first_rows(measured, header, rows, most=MAX_SHOWN, all_in="frame()")
         sentence = f"The base model has {before}. plot() draws the trade-off."
@@ -189,6 +199,11 @@ class Frontier:
         rejected; `outscoring_losses` is the share in which a person who loses has a lower one than
         a person who keeps the favourable decision. Both are NaN where nobody gains, or loses; see
         `commod.metrics.outscoring_probability`.
+
+        With ``frontier(..., blind_limit=True)``, `blind_limit` estimates the fewest changes without
+        the group, as a share, for at most eight of the efficient updates. It is NaN for the others,
+        and where the estimated rule is never as fair. `blind_limit_low` and `blind_limit_high` are
+        its 95 % interval.
         """
         import pandas as pd
 
@@ -348,14 +363,37 @@ class Frontier:
         return {"target": target, **measured, **_expected(point.candidate), **settings}
 
     @cached_property
-    def _trade_off(self) -> TradeOff:
+    def _efficient(self) -> list[int]:
+        """Return the positions of the efficient updates, least fair first, at most MOST_STEPS."""
         sign = 1.0 if self._constraint.higher_is_fairer else -1.0
+        return _spread(_efficient(self._figures, sign * self.base_fairness, sign), MOST_STEPS)
+
+    def _add_blind_limits(self, columns: Sequence[Column]) -> None:
+        """Estimate the blind limit of a few efficient updates; it is NaN for the others.
+
+        `columns` are those of the evaluated rows.
+        """
+        at, n = _spread(self._efficient, MOST_BLIND), len(self._rows)
+        values = [self._figures[i]["fairness"] for i in at]
+        found = dict(zip(at, self._rows.blind_limits(columns, values, self._allowed), strict=True))
+        for i, line in enumerate(self._figures):
+            blind = (found[i].n_changes, *found[i].interval) if i in found else (np.nan,) * 3
+            shares = (value / n if np.isfinite(value) else np.nan for value in blind)
+            line.update(zip(BLIND, shares, strict=True))
+
+    @cached_property
+    def _trade_off(self) -> TradeOff:
         steps = []
-        for i in _efficient(self._figures, sign * self.base_fairness, sign):
+        for i in self._efficient:
             settings: dict[str, Any] = {n: plain(value) for n, value in self._figures[i].items()}
+            blind = [settings.pop(name, None) for name in BLIND]
             segments, card = self._describe(self._points[i]) if self._describe else (None, None)
             figures = {name: settings.pop(name) for name in FIGURES}
-            steps.append(Step(**figures, settings=settings, segments=segments, card=card))
+            limit = None if blind[0] is None else Estimate(*blind)
+            step = Step(
+                **figures, settings=settings, segments=segments, card=card, blind_limit=limit
+            )
+            steps.append(step)
         return TradeOff(
             constraints=self._constraint.name,
             metric=self._rows.metric,
@@ -399,7 +437,7 @@ def _setting_text(value: Any) -> str:
 
 
 def _efficient(figures: Sequence[Mapping[str, float]], base: float, sign: float) -> list[int]:
-    """Return the positions of the efficient updates, least fair first, at most MOST_STEPS.
+    """Return the positions of the efficient updates, least fair first.
 
     `sign` times fairness grows with fairness; `base` is this value for the base model.
     """
@@ -411,7 +449,12 @@ def _efficient(figures: Sequence[Mapping[str, float]], base: float, sign: float)
     for i in order:
         if not efficient or value[i] > value[efficient[-1]]:
             efficient.append(i)
-    if len(efficient) <= MOST_STEPS:
-        return efficient
-    kept = np.linspace(0, len(efficient) - 1, MOST_STEPS).round().astype(int)
-    return [efficient[i] for i in kept]
+    return efficient
+
+
+def _spread(positions: list[int], most: int) -> list[int]:
+    """Return at most so many of the positions, evenly spread, the first and last included."""
+    if len(positions) <= most:
+        return positions
+    kept = np.linspace(0, len(positions) - 1, most).round().astype(int)
+    return [positions[i] for i in kept]

@@ -26,6 +26,7 @@ from commod._study.evaluation import (
     read_fit_groups,
 )
 from commod._study.frontier.curve import Frontier, Point
+from commod.bounds._counts import check_simple
 from commod.scorecard import MARGIN_COLUMN
 from commod.updates._interface import RawRows, set_moving
 from commod.updates.base import BaseUpdate, check_update
@@ -45,6 +46,7 @@ def frontier(
     y_eval: Any = None,
     sensitive_features_eval: Any = None,
     describe: bool = True,
+    blind_limit: bool = False,
 ) -> Frontier:
     """Return many updates along the trade-off, fitted together and measured on the same rows.
 
@@ -75,6 +77,10 @@ def frontier(
         Let `Frontier.trade_off` return segments and points of the efficient updates, which a
         report shows. Until its first call, the frontier keeps the columns of the evaluated rows.
         False saves this memory and the time of the call.
+    blind_limit : bool, default=False
+        Estimate the fewest changes of a rule that does not read the group, for the fairness of at
+        most eight of the efficient updates: see `commod.bounds.blind_changes`. It takes five models
+        of the evaluated rows and up to a second for each update, and needs one simple constraint.
 
     Returns
     -------
@@ -104,7 +110,10 @@ def frontier(
     """
     check_update(update, "frontier", "For other classifiers use compare.")
     check_flag(describe, "describe")
+    check_flag(blind_limit, "blind_limit")
     update = set_moving(update, moving)
+    if blind_limit:
+        check_simple(update.stated().constraints, "The blind limit")
     given_groups = sensitive_features, sensitive_probabilities
     fit_rows = RawRows(X, y, read_fit_groups(update, X, *given_groups, X_eval))
     given = RawRows(X_eval, y_eval, sensitive_features_eval)
@@ -116,11 +125,12 @@ def frontier(
     reader: BaseUpdate = sweep.reader
     read = reader.read_rows(eval_rows.X, eval_rows.sensitive_features)
     rows = read_evaluation_rows(reader, compared_groups(update, fit_rows), read.base, eval_rows)
+    raw_columns = [column for column in read.columns if column.name != MARGIN_COLUMN]
     describer = None
     if describe:
         has_scorecard = getattr(reader, "scorecard_", None) is not None
         terms, max_margin = read.terms if has_scorecard else None, reader.asked_changes().max_margin
-        describer = PointDescriber.on_rows(rows, read.columns, terms, max_margin)
+        describer = PointDescriber.on_rows(rows, raw_columns, terms, max_margin)
     return Frontier(
         [Point(candidate, as_decisions(candidate.decide(read))) for candidate in sweep.candidates],
         rows,
@@ -130,6 +140,7 @@ def frontier(
         needs_sensitive_features=get_tags(reader).needs_sensitive_features,
         method=type(update).__name__,
         describe=describer,
+        blind_columns=raw_columns if blind_limit else None,
     )
 
 
@@ -163,9 +174,7 @@ class PointDescriber:
         The copy is needed because the caller may change the table before segments are searched.
         """
         copies = [
-            replace(column, values=np.array(column.values[rows.in_totals]))
-            for column in columns
-            if column.name != MARGIN_COLUMN
+            replace(column, values=np.array(column.values[rows.in_totals])) for column in columns
         ]
         before = rows.before[rows.in_totals]
         finder = SegmentFinder(InMemory(copies), before == rows.gain_raises)

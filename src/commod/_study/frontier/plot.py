@@ -17,6 +17,8 @@ COLOR_LABELS = {
     "accuracy": "accuracy",
 }
 
+BLIND_LABEL = "fewest without the group"
+
 
 def default_color(frame: pd.DataFrame) -> str | None:
     """Return the column for the colour of dots; None if no column has a value.
@@ -41,7 +43,8 @@ def draw_frontier(
 ) -> Axes:
     """Draw the updates of `frame` and the limit into `ax`, or into a new figure; return the axes.
 
-    Dots are measured on rows. A dashed line shows what is expected on new people, where known.
+    Dots are measured on rows. A dashed line shows what is expected on new people, where known, and
+    another one the estimated blind limits with their intervals, where they were requested.
 
     `limit_curve` holds values of fairness and the fewest changes for each. `rows_text` names the
     rows that were measured. `color` is the column that the colour of the dots shows.
@@ -55,6 +58,8 @@ def draw_frontier(
         label = "expected on new people"
         ax.plot(*expected, color="tab:orange", lw=1.5, ls="--", label=label)
     ax.plot(*limit_curve, color="black", lw=1.2, label="fewest possible changes")
+    if "blind_limit" in frame:
+        _draw_blind_limits(frame.dropna(subset="blind_limit").sort_values("fairness"), ax)
     ax.plot([base_fairness], [0], "x", color="tab:red", label="base model")
     ax.set_xlabel(f"{metric} on the {rows_text}")
     ax.set_ylabel("share of decisions changed")
@@ -63,6 +68,13 @@ def draw_frontier(
         ax.invert_xaxis()  # fairer is to the right for every constraint
     ax.legend(frameon=False)
     return ax
+
+
+def _draw_blind_limits(frame: pd.DataFrame, ax: Axes) -> None:
+    """Draw the blind limits of the updates that have one, and their intervals."""
+    x, label = frame["fairness"], f"{BLIND_LABEL} (estimate)"
+    ax.vlines(x, frame["blind_limit_low"], frame["blind_limit_high"], color="grey", lw=1)
+    ax.plot(x, frame["blind_limit"], color="black", lw=1.2, ls="--", marker="s", ms=4, label=label)
 
 
 def efficient_expectations(
