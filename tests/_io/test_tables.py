@@ -696,8 +696,7 @@ def started(code, *args):
 
 SLOW_WRITE = """
     import signal, sys
-    from commod._io.tables.table import open_tables
-    from commod._io.tables.table import write_table
+    from commod._io.tables.table import open_tables, write_table
 
     def progress(share):
         if not done:
@@ -766,8 +765,7 @@ def test_a_disk_limit_met_while_writing_leaves_nothing(put, tmp_path):
     out = tmp_path / "out.csv"
     code = """
         import resource, signal, sys
-        from commod._io.tables.table import open_tables
-        from commod._io.tables.table import write_table
+        from commod._io.tables.table import open_tables, write_table
         from commod.exceptions import InputError
 
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -862,7 +860,7 @@ def test_run_query_passes_results_and_errors_on():
 
 def test_importing_the_rooms_loads_no_heavy_package():
     code = (
-        "import sys, commod._io.tables.table, commod._io.tables.table; "
+        "import sys, commod._io.tables.table; "
         "sys.exit(bool({'duckdb', 'pandas', 'pyarrow', 'onnxruntime'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

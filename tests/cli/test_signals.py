@@ -110,7 +110,7 @@ def test_a_command_that_is_stopped_at_any_moment_ends_with_the_signals_code(
 HUNG = """
 import sys, threading, time
 from commod._io import interruption
-from commod._io.tables import queries, table, writing
+from commod._io.tables import queries, table
 from commod.cli import _signals, main
 interruption.PATIENCE = _signals.GRACE = 0.3
 hung = threading.Event()
