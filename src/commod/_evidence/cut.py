@@ -116,6 +116,10 @@ class Stop(NamedTuple):
     rates: Floats
     caps: Floats
 
+    def is_kept_as_counted(self, task: EvidenceTask) -> bool:
+        """Return whether the rates keep all bounds, if the chance of new samples is left out."""
+        return bool((task.slack(task.values(self.rates[:, None])) >= -TINY).all())
+
     def rank(self, task: EvidenceTask) -> tuple[bool, float]:
         """Return what two stops are compared by: bounds kept, then changes or distance."""
         if self.is_reached:
@@ -182,12 +186,11 @@ def _stop_at(task: EvidenceTask, path: Path, is_budget: bool) -> tuple[int, bool
     """Return the count to stop at, and whether all bounds are expected to hold there.
 
     Counts beyond the fairest one do not count: there, more changes only lessen the chance of new
-    samples, as where everybody gets the favourable decision.
+    samples, as where everybody gets the same decision.
     """
     slack = task.slack(task.values(path.rates))
     allowed = is_within_caps(task, path.n_changed, path.caps)
-    fairest = int(np.argmax(np.where(allowed, slack.min(axis=0), -np.inf)))
-    allowed &= np.arange(len(path)) <= fairest
+    allowed &= np.arange(len(path)) <= _fairest(task, path, np.where(allowed, slack, -np.inf))
     if not is_budget:
         at = _first_expected(task, path, np.where(allowed, slack, -np.inf))
         if at is not None:
@@ -199,6 +202,14 @@ def _stop_at(task: EvidenceTask, path: Path, is_budget: bool) -> tuple[int, bool
     at = _best(task, path, slack, allowed, is_budget)
     expected = task.slack(task.expected(path.rates[:, [at]]))
     return at, bool((expected >= -TINY).all())
+
+
+def _fairest(task: EvidenceTask, path: Path, slack: Floats) -> int:
+    """Return the first count whose worst slack is the best one, but for one person of a cell."""
+    worst = slack.min(axis=0)
+    best = int(np.argmax(worst))
+    one_person = np.abs(_sensitivity(task, path.rates[:, best])) / np.maximum(task.sizes, 1.0)
+    return int(np.argmax(worst >= worst[best] - one_person.max(initial=0.0)))
 
 
 def _first_expected(task: EvidenceTask, path: Path, slack: Floats) -> int | None:

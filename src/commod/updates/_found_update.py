@@ -164,8 +164,10 @@ def fit_direction(update: Any, problem: FitProblem, *, is_new: bool) -> FittedUp
     """Return the update in the direction that the user states, or with gains only.
 
     Where neither reaches the target, losses only is kept if it does: one sum of points may serve
-    one direction better than both. Directions are compared before lines are chosen. Where the card
-    of the one that is kept falls short of the target, the cards of all are compared.
+    one direction better than both. It is not tried where the chance of new samples alone keeps the
+    target out of reach: there, losses would only make all decisions alike. Directions are compared
+    before lines are chosen. Where the card of the one that is kept falls short of the target, the
+    cards of all are compared.
     """
     settings = settings_of(update)
     regression = Regression(evidence_task(problem, update._target, is_new=is_new))
@@ -174,6 +176,8 @@ def fit_direction(update: Any, problem: FitProblem, *, is_new: bool) -> FittedUp
     for raises in (problem.raising_is_a_gain, not problem.raising_is_a_gain) if is_any else ():
         is_gain, stop = raises == problem.raising_is_a_gain, kept[1].valued.stop
         if stop.is_reached and not (is_gain and stop.n_changed):
+            break
+        if not is_gain and stop.is_kept_as_counted(regression.task):
             break
         single = problem.with_direction(raises, not raises)
         own = evidence_task(single, update._target, is_new=is_new)
