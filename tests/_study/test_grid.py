@@ -5,8 +5,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from commod import COMMOD
+from commod._solvers import concepts
 from commod.datasets import make_biased
-from commod.updates import _trained, base
+from commod.updates import _trained
 from commod.updates.commod import fit_grid
 
 
@@ -54,7 +55,7 @@ def test_an_error_while_storing_in_parallel_is_raised(data, monkeypatch):
 
 def test_concepts_told_apart_on_a_sample_add_up_to_the_same_ratio(data, monkeypatch):
     [whole] = grid(data, {}, random_state=0, lambda_fair=4)
-    monkeypatch.setattr(base, "MAX_CONCEPT_ROWS", 100)
+    monkeypatch.setattr(concepts, "MAX_CONCEPT_ROWS", 100)
     [sampled] = grid(data, {}, random_state=0, lambda_fair=4)
     np.testing.assert_allclose(sampled.ratio(data[1]), whole.ratio(data[1]), atol=1e-12)
     assert sampled.concept_weights_.any()
