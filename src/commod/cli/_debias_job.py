@@ -158,7 +158,6 @@ class Job:
     min_group_size: int
     test_size: float = 0.0
     seed: int = 0
-    blind_limit: bool = False
 
     def update(self, rows: LoadedRows | FrameRows) -> ControlledDebiaser:
         """Return the update that the options ask for, not fitted."""
@@ -180,12 +179,8 @@ class Job:
     def wants_audit(self) -> bool:
         """Return whether an audit is printed or written."""
         output = self.output
-        return output.report is not None or output.ledger is not None or bool(self.test_size)
-
-    def check_blind_limit(self) -> None:
-        """Refuse the blind limit where no audit would show it; call this before any row is read."""
-        if self.blind_limit and not self.wants_audit:
-            raise InputError("--blind-limit is part of an audit: pass --report or --test-size.")
+        asked = output.report, output.ledger, output.blind_limit or None, self.test_size or None
+        return any(value is not None for value in asked)
 
     def needs(self) -> list[Need]:
         """Return the options that need all rows in memory, with a way out."""
@@ -199,7 +194,7 @@ class Job:
             ),
         )
         needs = [Need(name, way_out) for is_asked, name, way_out in asked if is_asked]
-        return [*needs, BLIND_LIMIT] if self.blind_limit else needs
+        return [*needs, BLIND_LIMIT] if self.output.blind_limit else needs
 
 
 class Fitted(NamedTuple):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commod.cli._command import option
-from commod.cli._options import ReportOptions
+from commod.cli._options import AuditOutput
 from commod.cli._printing import Printer
 from commod.exceptions import InputError
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyOptions(ReportOptions):
+class StudyOptions(AuditOutput):
     """The report, and the studies that it shows."""
 
     trade_off: bool = option(
@@ -58,7 +58,6 @@ def make_studies(
     asked: StudyOptions,
     printer: Printer,
     seed: int,
-    blind_limit: bool,
 ) -> Studies:
     """Return the studies that were asked for, measured on `test_rows`, or else on the fit rows."""
     import commod
@@ -77,7 +76,7 @@ def make_studies(
     frontier, stability = None, None
     if asked.trade_off:
         with printer.library_call(), printer.spinner("fitting other targets"):
-            frontier = commod.frontier(update, **rows, blind_limit=blind_limit)
+            frontier = commod.frontier(update, **rows, blind_limit=asked.blind_limit)
             frontier.trade_off()
     if asked.refits:
         with printer.library_call():
