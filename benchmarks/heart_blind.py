@@ -41,8 +41,8 @@ def heart_blind() -> None:
         rows = runs[runs["table"] == table]
         reached = rows.replace(np.inf, np.nan).dropna()
         ours, decided, flexible = reached[["ours", "decided", "flexible"]].mean()
-        n_near += bool(ours <= MAX_RATIO * flexible)
-        ratios = np.divide([ours, decided], flexible or np.nan)
+        ratios = np.divide([ours, decided], flexible or np.nan)  # NaN: nobody has to change
+        n_near += bool(ratios[0] <= MAX_RATIO)
         words = f"{ratios[0]:.3f} ({ours:.4f} / {flexible:.4f})"
         show(f"{table}: linear / flexible evidence", words, f"<= {MAX_RATIO}")
         missed = f"{len(rows) - len(reached)} of {len(rows)} splits out of its reach"
