@@ -41,11 +41,12 @@ def heart_blind() -> None:
         rows = runs[runs["table"] == table]
         reached = rows.replace(np.inf, np.nan).dropna()
         ours, decided, flexible = reached[["ours", "decided", "flexible"]].mean()
-        n_near += bool(ours <= MAX_RATIO * flexible)
-        words = f"{ours / flexible:.3f} ({ours:.4f} / {flexible:.4f})"
+        ratios = np.divide([ours, decided], flexible or np.nan)  # NaN: nobody has to change
+        n_near += bool(ratios[0] <= MAX_RATIO)
+        words = f"{ratios[0]:.3f} ({ours:.4f} / {flexible:.4f})"
         show(f"{table}: linear / flexible evidence", words, f"<= {MAX_RATIO}")
         missed = f"{len(rows) - len(reached)} of {len(rows)} splits out of its reach"
-        show(f"{table}:   our decisions / flexible", f"{decided / flexible:.3f}", missed)
+        show(f"{table}:   our decisions / flexible", f"{ratios[1]:.3f}", missed)
     label = f"tables with at most {MAX_RATIO} times the flexible rule"
     show(label, f"{n_near} of {len(names)}", f">= {MIN_NEAR}", n_near >= MIN_NEAR)
 

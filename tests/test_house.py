@@ -11,7 +11,7 @@ from commod.metrics._constraint import CONSTRAINTS
 
 SOURCE = Path(__file__).parents[1] / "src" / "commod"
 FILES = sorted(SOURCE.rglob("*.py"))
-PUBLIC_ENTRY_POINTS = {"audit", "audit_frame", "compare", "edit"}  # users pass keywords
+PUBLIC_ENTRY_POINTS = {"audit", "audit_frame", "compare", "edit", "frontier"}  # users pass keywords
 COMPARISONS = SOURCE / "metrics" / "_constraint.py"
 
 

@@ -190,7 +190,8 @@ def _stop_at(task: EvidenceTask, path: Path, is_budget: bool) -> tuple[int, bool
     """
     slack = task.slack(task.values(path.rates))
     allowed = is_within_caps(task, path.n_changed, path.caps)
-    allowed &= np.arange(len(path)) <= _fairest(task, path, np.where(allowed, slack, -np.inf))
+    if task.is_new:
+        allowed &= np.arange(len(path)) <= _fairest(task, path, np.where(allowed, slack, -np.inf))
     if not is_budget:
         at = _first_expected(task, path, np.where(allowed, slack, -np.inf))
         if at is not None:
@@ -205,11 +206,15 @@ def _stop_at(task: EvidenceTask, path: Path, is_budget: bool) -> tuple[int, bool
 
 
 def _fairest(task: EvidenceTask, path: Path, slack: Floats) -> int:
-    """Return the first count whose worst slack is the best one, but for one person of a cell."""
+    """Return the first count whose worst slack is the best one, but for one person of a cell.
+
+    It keeps all bounds if any count does.
+    """
     worst = slack.min(axis=0)
     best = int(np.argmax(worst))
     one_person = np.abs(_sensitivity(task, path.rates[:, best])) / np.maximum(task.sizes, 1.0)
-    return int(np.argmax(worst >= worst[best] - one_person.max(initial=0.0)))
+    least = max(worst[best] - one_person.max(initial=0.0), min(worst[best], 0.0))
+    return int(np.argmax(worst >= least))
 
 
 def _first_expected(task: EvidenceTask, path: Path, slack: Floats) -> int | None:

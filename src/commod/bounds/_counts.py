@@ -367,7 +367,7 @@ def check_simple(constraints: Sequence[Constraint], purpose: str, name: Any = No
     """Return the only constraint; refuse several, and others than of rates of all people."""
     (first, *others) = constraints
     if others or not first.is_simple:
-        found = "several constraints" if others else shown(name or first.name)
+        found = "several constraints" if others else shown(first.name if name is None else name)
         raise InputError(
             f"{purpose} is known for one constraint that compares selection rates, true or false "
             f"positive rates of all people by ratio or difference; got {found}. "

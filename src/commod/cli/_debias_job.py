@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from commod.cli import _options as options
 from commod.cli._command import option
 from commod.cli._engines import BLIND_LIMIT, Need
-from commod.cli._options import ReportOptions
+from commod.cli._options import AuditOutput
 from commod.cli._printing import Printer
 from commod.exceptions import InputError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyOptions(ReportOptions):
+class StudyOptions(AuditOutput):
     """The report, and the studies that it shows."""
 
     trade_off: bool = option(
@@ -63,7 +63,6 @@ def make_studies(
     asked: StudyOptions,
     printer: Printer,
     seed: int,
-    blind_limit: bool,
 ) -> Studies:
     """Return the studies that were asked for, measured on `test_rows`, or else on the fit rows."""
     import commod
@@ -82,7 +81,7 @@ def make_studies(
     frontier, stability = None, None
     if asked.trade_off:
         with printer.library_call(), printer.spinner("fitting other targets"):
-            frontier = commod.frontier(update, **rows, blind_limit=blind_limit)
+            frontier = commod.frontier(update, **rows, blind_limit=asked.blind_limit)
             frontier.trade_off()
     if asked.refits:
         with printer.library_call():
@@ -234,7 +233,6 @@ class Job:
     min_group_size: int
     test_size: float = 0.0
     seed: int = 0
-    blind_limit: bool = False
 
     def update(self, rows: LoadedRows | FrameRows) -> ControlledDebiaser:
         """Return the update that the options ask for, not fitted."""
@@ -256,12 +254,8 @@ class Job:
     def wants_audit(self) -> bool:
         """Return whether an audit is printed or written."""
         output = self.output
-        return output.report is not None or output.ledger is not None or bool(self.test_size)
-
-    def check_blind_limit(self) -> None:
-        """Refuse the blind limit where no audit would show it; call this before any row is read."""
-        if self.blind_limit and not self.wants_audit:
-            raise InputError("--blind-limit is part of an audit: pass --report or --test-size.")
+        asked = output.report, output.ledger, output.blind_limit or None, self.test_size or None
+        return any(value is not None for value in asked)
 
     def needs(self) -> list[Need]:
         """Return the options that need all rows in memory, with a way out."""
@@ -275,7 +269,7 @@ class Job:
             ),
         )
         needs = [Need(name, way_out) for is_asked, name, way_out in asked if is_asked]
-        return [*needs, BLIND_LIMIT] if self.blind_limit else needs
+        return [*needs, BLIND_LIMIT] if self.output.blind_limit else needs
 
 
 class Fitted(NamedTuple):

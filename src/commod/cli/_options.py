@@ -59,13 +59,6 @@ Files = Annotated[
     list[str],
     typer.Argument(help="CSV, TSV or Parquet files, or a pattern in quotes. Text may be .gz."),
 ]
-BlindLimit = Annotated[
-    bool,
-    typer.Option(
-        "--blind-limit",
-        help="Estimate the fewest changes of a rule that does not read the group. Takes seconds.",
-    ),
-]
 MinGroupSize = Annotated[
     int, typer.Option(help="Groups with fewer rows are listed, but not compared.")
 ]
@@ -448,3 +441,13 @@ class ReportOptions(FileOptions):
     """What a command prints, and the report that it writes."""
 
     report: Path | None = option(None, help="File for a report (.html, .md or .json).")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOutput(ReportOptions):
+    """What a command prints and writes about people whose rows it has."""
+
+    blind_limit: bool = option(
+        False,
+        help="Estimate the fewest changes of a rule that does not read the group. Takes seconds.",
+    )

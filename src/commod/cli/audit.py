@@ -67,9 +67,8 @@ def command(
     table: options.TableOptions,
     engine: EngineOptions,
     names: options.NameOptions,
-    output: options.ReportOptions,
+    output: options.AuditOutput,
     min_group_size: options.MinGroupSize = 30,
-    blind_limit: options.BlindLimit = False,
     counts_only: Annotated[
         bool,
         typer.Option(
@@ -91,9 +90,9 @@ def command(
     from commod.cli import _tables
 
     printer = Printer(output)
-    needs = [BLIND_LIMIT] if blind_limit else []
+    needs = [BLIND_LIMIT] if output.blind_limit else []
     engine.check(needs)
-    if blind_limit and counts_only:
+    if output.blind_limit and counts_only:
         raise InputError("--blind-limit needs all rows in memory. Leave out --counts-only, or it.")
     requirements = constraint.requirements
     check_outputs([(output.report, options.REPORTS)], output.force, inputs=files)
@@ -119,7 +118,7 @@ def command(
         if not counts_only and (text := choice.text(WHAT)):
             printer.note(text)
         measure = _audit_in_memory if choice.in_memory else _audit_in_engine
-        if blind_limit:
+        if output.blind_limit:
             parameters["blind_limit"] = True
         audit = measure(kept, columns, parameters)
     print_audit(printer, audit)

@@ -62,7 +62,6 @@ def command(
     min_group_size: options.MinGroupSize = 30,
     test_size: options.TestSize = 0.0,
     seed: options.Seed = 0,
-    blind_limit: options.BlindLimit = False,
 ) -> None:
     """Find the fewest changes that make a scored table fairer, and write them as a patch.
 
@@ -75,11 +74,10 @@ def command(
 
     printer = Printer(output)
     sizes = min_group_size, test_size, seed
-    job = Job(columns, model, constraint, search, names, output, printer, *sizes, blind_limit)
+    job = Job(columns, model, constraint, search, names, output, printer, *sizes)
     constraint.parameters()
     _rows.check_test_size(test_size)
     output.check_studies()
-    job.check_blind_limit()
     engine.check(job.needs())
     endings = ((".json",), options.REPORTS, (".csv",))
     outputs = zip(output.files.values(), endings, strict=True)
@@ -128,28 +126,26 @@ def _fit_in_memory(job: Job, rows: LoadedRows) -> Fitted:
     patch, audit, studies = update.to_patch(), None, Studies(None, None)
     if job.wants_audit:
         held_out = test_rows if job.test_size else None
-        blind = job.blind_limit
-        studies = make_studies(update, fit_rows, held_out, output, printer, job.seed, blind)
-        audit = _audit(update, fit_rows, held_out, printer, studies, label_names, blind)
+        studies = make_studies(update, fit_rows, held_out, output, printer, job.seed)
+        audit = _audit(job, update, fit_rows, held_out, studies, label_names)
         patch = patch.with_audit(audit)
     problems = patch.verify(fit_rows.X, fit_rows.groups).problems
     return Fitted(update, patch, audit, studies, problems)
 
 
 def _audit(
+    job: Job,
     update: ControlledDebiaser,
     fit_rows: LoadedRows,
     held_out: LoadedRows | None,
-    printer: Printer,
     studies: Studies,
     label_names: dict[Any, str] | None,
-    blind_limit: bool,
 ) -> Audit:
 
     import commod
 
     rows = fit_rows if held_out is None else held_out
-    with printer.library_call(), printer.spinner("auditing"):
+    with job.printer.library_call(), job.printer.spinner("auditing"):
         explanation = commod.explain(update, rows.X)
         return commod.audit(
             explanation.y_before,
@@ -164,7 +160,7 @@ def _audit(
             title=title_of(rows.files),
             min_group_size=update.min_group_size,
             unknown_groups=update.unknown_groups,
-            blind_limit=blind_limit,
+            blind_limit=job.output.blind_limit,
         )
 
 
