@@ -5,9 +5,11 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from commod import ScoreColumn, audit, explain, report
 from commod.cli import main
+from commod.datasets import make_biased
 from commod.exceptions import TargetWarning
 from commod.rivals import RejectOption
 from quick_updates import quick_control
@@ -111,3 +113,17 @@ def test_the_command_line_ends_with_code_1(fitted, tmp_path, capsys, monkeypatch
     printed = json.loads(capsys.readouterr().out)
     assert printed["constraint_met"] is False
     assert printed["status"].startswith("More than half of all decisions change")
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+@pytest.mark.filterwarnings("ignore:Column .* nearly determines:commod.exceptions.DataWarning")
+def test_chance_alone_is_no_reason_to_reject_nearly_everybody(seed):
+    """As counted, few changes close the gap. New samples of 700 people have a gap by chance."""
+    old, rows = (make_biased(n, bias=2.0, random_state=k) for n, k in ((2000, 99), (700, seed)))
+    model = LogisticRegression().fit(old.data, old.target)
+    asked = {"constraints": "false_positive_rate_parity", "target": 0.03}
+    update = quick_control(model, **asked)
+    with pytest.warns(TargetWarning):
+        update.fit(rows.data, rows.target, sensitive_features=rows.sensitive_features)
+    assert not update.reached_ and 0 < update.change_rate_ < 0.2
+    assert update.predict(rows.data).mean() > 0.4

@@ -116,10 +116,6 @@ class Stop(NamedTuple):
     rates: Floats
     caps: Floats
 
-    def is_kept_as_counted(self, task: EvidenceTask) -> bool:
-        """Return whether the rates keep all bounds, if the chance of new samples is left out."""
-        return bool((task.slack(task.values(self.rates[:, None])) >= -TINY).all())
-
     def rank(self, task: EvidenceTask) -> tuple[bool, float]:
         """Return what two stops are compared by: bounds kept, then changes or distance."""
         if self.is_reached:
@@ -157,6 +153,13 @@ def stop_of(task: EvidenceTask, path: Path, at: int, is_reached: bool) -> Stop:
         rates,
         path.caps[:, at],
     )
+
+
+def is_kept_without_chance(task: EvidenceTask, score: Floats) -> bool:
+    """Return whether a count keeps all bounds, if the chance of new samples is left out."""
+    path = path_of(task, score)
+    is_kept = (task.slack(task.values(path.rates)) >= -TINY).all(axis=0)
+    return bool((is_kept & is_within_caps(task, path.n_changed, path.caps)).any())
 
 
 def stop_at_cut(task: EvidenceTask, score: Floats, cut: float) -> Stop:

@@ -20,6 +20,7 @@ from commod._evidence.cut import (
     Stop,
     best_stop,
     evidence,
+    is_kept_without_chance,
     is_within_caps,
     path_of,
     stop_at_cut,
@@ -213,6 +214,12 @@ class FoundValues(NamedTuple):
     nearness: float
     mean_distance: float
     cost: Floats
+
+    @property
+    def is_kept_without_chance(self) -> bool:
+        """Return whether all bounds can be kept, if the chance of new samples is left out."""
+        task = self.found.task
+        return is_kept_without_chance(task, evidence(task, self.valued.v, self.cost))
 
 
 def find_values(found: Regression, settings: Settings) -> FoundValues:

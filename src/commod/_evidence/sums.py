@@ -90,7 +90,7 @@ def design_of(task: EvidenceTask) -> TermDesign:
         n_all=table.n_terms,
         terms=used,
         scale=scale,
-        numeric=table.numeric[:, is_used],
+        numeric=table.numeric if is_used.all() else table.numeric[:, is_used],
         numeric_place=place[table.numeric_terms[is_used]],
         codes=tuple(codes),
         places=tuple(places),

@@ -177,7 +177,7 @@ def fit_direction(update: Any, problem: FitProblem, *, is_new: bool) -> FittedUp
         is_gain, stop = raises == problem.raising_is_a_gain, kept[1].valued.stop
         if stop.is_reached and not (is_gain and stop.n_changed):
             break
-        if not is_gain and stop.is_kept_as_counted(regression.task):
+        if not is_gain and any(one.is_kept_without_chance for _, one in tried):
             break
         single = problem.with_direction(raises, not raises)
         own = evidence_task(single, update._target, is_new=is_new)
