@@ -37,10 +37,10 @@ def test_the_number_is_that_of_blind_changes(people):
     assert Audit.from_json(result.to_json()) == result
 
 
-@pytest.mark.parametrize("favorable", [0, 1])
-def test_direction_labels_and_level_are_those_of_the_audit(people, favorable):
+@pytest.mark.parametrize(("direction", "favorable"), [("gains_only", 1), ("losses_only", 0)])
+def test_direction_labels_and_level_are_those_of_the_audit(people, direction, favorable):
     X, before, after, group, label = people
-    request = {"constraints": "equalized_odds", "direction": "gains_only"}
+    request = {"constraints": "true_positive_rate_parity", "direction": direction}
     labels = {"pos_label": 1, "favorable_label": favorable}
     result = audit(
         before,
@@ -55,9 +55,11 @@ def test_direction_labels_and_level_are_those_of_the_audit(people, favorable):
     )
     asked = {"target": result.fairness[0].after.value, **request, **labels}
     found = blind_changes(X, before, sensitive_features=group, y_true=label, **asked)
-    assert result.limit.blind.value == (found.n_changes if found.n_changes < np.inf else None)
-    if favorable:
-        assert result.limit.blind.high - result.limit.blind.low < np.diff(found.interval)[0]
+    assert result.limit.blind.value == found.n_changes
+    assert result.limit.blind.high - result.limit.blind.low < np.diff(found.interval)[0]
+    asked["direction"] = "any"
+    free = blind_changes(X, before, sensitive_features=group, y_true=label, **asked)
+    assert free.n_changes < found.n_changes
 
 
 def test_people_outside_the_comparison_and_columns_of_the_group_are_left_out(people):

@@ -515,7 +515,7 @@ def test_many_updates_are_thinned_to_a_few_from_end_to_end(curve, monkeypatch):
 # -- the blind limit ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("direction", ["any", "gains_only"])
+@pytest.mark.parametrize("direction", ["any", "losses_only"])
 def test_a_few_efficient_updates_have_the_limit_of_blind_changes(model, rows, new, direction):
     update = quick_control(model, direction=direction)
     blind = trace(update, rows, new, blind_limit=True, describe=False)
