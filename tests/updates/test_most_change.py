@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from commod import ScoreColumn, audit, explain, report
+from commod import ControlledDebiaser, ScoreColumn, audit, explain, report
 from commod.cli import main
 from commod.datasets import make_biased
 from commod.exceptions import TargetWarning
@@ -122,7 +122,7 @@ def test_chance_alone_is_no_reason_to_reject_nearly_everybody(seed):
     old, rows = (make_biased(n, bias=2.0, random_state=k) for n, k in ((2000, 99), (700, seed)))
     model = LogisticRegression().fit(old.data, old.target)
     asked = {"constraints": "false_positive_rate_parity", "target": 0.03}
-    update = quick_control(model, **asked)
+    update = ControlledDebiaser(model, **asked)
     with pytest.warns(TargetWarning):
         update.fit(rows.data, rows.target, sensitive_features=rows.sensitive_features)
     assert not update.reached_ and 0 < update.change_rate_ < 0.2
