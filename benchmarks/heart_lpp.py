@@ -26,7 +26,7 @@ from commod.rivals import LPP
 
 OURS = "ours"
 RIVALS = ("LPP", "bias score")
-N_SPLITS = 10
+N_SPLITS = 20
 MAX_LOSS_ABOVE_LPP = 0.002
 MIN_ORDER, MIN_ORDERED = 0.5, 4  # order of the gainers; tables that reach it
 FIGURES = ["p_rule", "changes", "loss", "wins", "pairs"]

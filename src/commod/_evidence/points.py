@@ -213,7 +213,7 @@ def _basis(
     A line has one coefficient. Lines of ordered bins are sums of steps, which have one sign. A line
     between two bins without points has none either, or the bins would not be in order.
     """
-    sign, ordered = task.sign[design.terms], task.is_ordered[design.terms]
+    sign, ordered = task.sign[design.terms], task.is_bin[design.terms]
     basis = (lines.line[:, None] == np.arange(lines.n_lines)) * 1.0
     ends = np.zeros(lines.n_lines)  # the sign of each coefficient; 0 where it is free
     is_used = np.ones(lines.n_lines, dtype=bool)

@@ -80,8 +80,8 @@ class EvidenceTask:
     - `terms`: the d terms of n people. `column` (d,) numbers the raw column of each term.
       `is_level` (d,): categories, of which any two may share their points. `is_bin` (d,): bins, of
       which neighbours may.
-    - `sign` (d,): 1 or −1 where points must not be below, or above, 0. `is_ordered` (d,): bins
-      whose points may only rise (or fall) instead.
+    - `sign` (d,): 1 or −1 where points must not be below, or above, 0. Points of bins may only rise
+      (or fall) instead.
     - `pinned` (d,): points that are given; NaN where they are sought.
     - `fold` (n,), `positive` (n,): fold and base decision. `distance` (n,): of the score from the
       threshold. `may_change` (n,): whether the decision may change.
@@ -98,7 +98,6 @@ class EvidenceTask:
     is_level: Mask
     is_bin: Mask
     sign: Floats
-    is_ordered: Mask
     pinned: Floats
     fold: NDArray[np.integer]
     positive: Mask

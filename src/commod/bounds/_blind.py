@@ -239,7 +239,6 @@ def _task(
         is_level=none.astype(bool),
         is_bin=none.astype(bool),
         sign=none,
-        is_ordered=none.astype(bool),
         pinned=none,
         fold=(hashes % np.uint64(N_FOLDS)).astype(np.int8),
         positive=decisions,

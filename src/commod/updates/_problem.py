@@ -295,7 +295,6 @@ def evidence_task(problem: FitProblem, target: float, *, is_new: bool = True) ->
         is_level=is_level,
         is_bin=is_bin,
         sign=sign,
-        is_ordered=is_bin,
         pinned=np.full(problem.terms.n_terms, np.nan),
         fold=problem.fold,
         positive=rows.base.decisions,
