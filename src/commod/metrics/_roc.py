@@ -33,9 +33,6 @@ from commod._data.tables import check_same_rows
 from commod._record import Estimate
 from commod._text import list_names
 from commod.exceptions import DataWarning, InputError
-
-# ---------------------------------------------------------------------------------------------
-# Find by resampling how far the areas between ROC curves may be from the true ones
 from commod.metrics._outscoring import UNDEFINED, PairShare, as_pair_share, pair_share_interval
 from commod.metrics._reference import reference_index
 
@@ -268,6 +265,10 @@ N_POINTS = 200  # false positive rates at which curves of resamples are compared
 N_ADDED = 1.0  # people of each label that are spread over all scores of the group
 CLEAR = 3.0  # standard deviations from zero
 TINY = 1e-12  # avoids 0 / 0
+
+
+# ---------------------------------------------------------------------------------------------
+# Find by resampling how far the areas between ROC curves may be from the true ones
 
 
 @dataclass(frozen=True)
