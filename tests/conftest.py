@@ -17,9 +17,15 @@ import pytest
 from commod.datasets import fetch_law_school, load_compas
 
 sys.path.insert(0, str(Path(__file__).parent))  # benchmarks import their tests another way
+import price_list
 import properties
 
 properties.register_profiles()  # `pytest --hypothesis-profile` may load the other one
+
+def pytest_configure(config):
+    """Measure what tests cost, in every process."""
+    config.pluginmanager.register(price_list.PriceList())
+
 
 SLOW_FIXTURES = {"spark", "postgres", "browser", "demo"}
 

@@ -1,4 +1,4 @@
-"""How the outputs of pages are compared: on another processor, a fit may end elsewhere."""
+"""How the outputs of pages that train a network are compared: processors round differently."""
 
 import doctest
 import importlib.util
@@ -37,3 +37,17 @@ def test_half_of_the_outputs_of_a_page_may_differ_but_no_example_may_stay_silent
     assert checker.check_output("passed\n", "failed\n", flags)
     assert not checker.check_output("one\n", "another\n", flags)
     assert not pages.PageChecker(n_allowed=1).check_output("one\n", "", flags)
+
+
+@pytest.mark.parametrize(
+    ("source", "has_tolerance"),
+    [
+        (">>> update = ControlledDebiaser(model, target=0.8)\n", False),
+        (">>> update = COMMOD(model, lambda_fair=1.0)\n", True),
+        (">>> update = COMMOD.as_in_the_paper(model)\n", True),
+        (">>> from commod.rivals import LPP\n", True),
+    ],
+)
+def test_only_pages_that_train_a_network_have_a_tolerance(source, has_tolerance):
+    (example,) = doctest.DocTestParser().get_examples(source)
+    assert bool(pages.TRAINING.search(example.source)) is has_tolerance
