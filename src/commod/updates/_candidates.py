@@ -1,7 +1,7 @@
 """Count the updates of a frontier: points at a few targets, and one count for each target.
 
 1. Fit the update at its own target, which decides the direction of changes.
-2. Fit points at a few targets in this direction.
+2. Fit points at a few targets in this direction, or in another one where it misses a target.
 3. For each target, count the cut along the order of the nearest of these points.
 
 The updates between are approximate: their points are those of another target. The update that a
@@ -103,8 +103,7 @@ class CountedCandidate:
         update = set_target(clone(self.model), self.settings["target"])
         update._take_reading(self.model)
         update._check_parameters()
-        own = self.fitted.problem
-        update._fit_problem(self.problem.with_direction(own.may_raise, own.may_lower))
+        update._fit_problem(self.problem)
         return update
 
     def __reduce__(self) -> tuple[type[FittedCandidate], tuple[dict[str, Any], Any]]:
@@ -158,26 +157,32 @@ def sweep_targets(
     ordered = sorted(set(targets), reverse=not constraint.higher_is_fairer)
     is_new = is_for_new_rows(model, everybody)
     with single_blas_thread:
-        first = fit_direction(model, problem, is_new=is_new)
+        first = fit_direction(problem, model._target, settings_of(model), is_new=is_new)
         model.direction_ = first.problem.direction
         store_found(model, first.problem, first.found)
-        swept = list(_swept(model, first, people, ordered))
+        swept = list(_swept(model, problem, first, people, ordered))
     return [one._replace(fitted=with_expectation(model, one.fitted)) for one in swept]
 
 
 def _swept(
-    model: Any, first: FittedUpdate, people: AllPeople | None, targets: Sequence[float]
+    model: Any,
+    problem: FitProblem,
+    first: FittedUpdate,
+    people: AllPeople | None,
+    targets: Sequence[float],
 ) -> Iterator[Swept]:
     """Yield the update of each target, with points of the nearest anchor."""
     settings = settings_of(model)._replace(is_budget=False)
-    place = np.linspace(0, len(targets) - 1, N_ANCHORS + 2)[1:-1].round().astype(int)
+    place = np.linspace(0, len(targets) - 1, N_ANCHORS + 1)[1:].round().astype(int)
     places = sorted(set(place.tolist())) if len(targets) > N_ANCHORS else range(len(targets))
     anchors: list[tuple[float, FittedUpdate, Path]] = []
     for i in places:
         task = with_target(first.task, targets[i])
         anchor = first._replace(task=task, found=find_update(task, settings))
+        if not anchor.found.stop.is_reached and first.problem is not problem:
+            anchor = fit_direction(problem, targets[i], settings, is_new=task.is_new)
         if people is not None:
-            counted = people.count(anchor.problem, task, anchor.found, is_swept=True)
+            counted = people.count(anchor.problem, anchor.task, anchor.found, is_swept=True)
             anchor = recount_on(counted, anchor, settings)
         anchors.append((targets[i], anchor, anchor.path))
     for target in targets:

@@ -153,15 +153,17 @@ def fit_update(update: Any, problem: FitProblem, people: AllPeople | None = None
     """
     with single_blas_thread:
         is_new = is_for_new_rows(update, problem if people is None else people.problem)
-        fitted = fit_direction(update, problem, is_new=is_new)
+        fitted = fit_direction(problem, update._target, settings_of(update), is_new=is_new)
         optimism = optimism_text(update, problem.rows, fitted.task) if is_new else ""
         if people is not None:
             fitted = counted_update(fitted, people, settings_of(update))
         return with_expectation(update, fitted._replace(optimism=optimism))
 
 
-def fit_direction(update: Any, problem: FitProblem, *, is_new: bool) -> FittedUpdate:
-    """Return the update in the direction that the user states, or with gains only.
+def fit_direction(
+    problem: FitProblem, target: float, settings: Settings, *, is_new: bool
+) -> FittedUpdate:
+    """Return the update in the direction that the problem allows, or with gains only.
 
     Where neither reaches the target, losses only is kept if it does: one sum of points may serve
     one direction better than both. It is not tried where the chance of new samples alone keeps the
@@ -169,8 +171,7 @@ def fit_direction(update: Any, problem: FitProblem, *, is_new: bool) -> FittedUp
     before lines are chosen. Where the card of the one that is kept falls short of the target, the
     cards of all are compared.
     """
-    settings = settings_of(update)
-    regression = Regression(evidence_task(problem, update._target, is_new=is_new))
+    regression = Regression(evidence_task(problem, target, is_new=is_new))
     tried = [(problem, find_values(regression, settings))]
     kept, is_any = tried[0], problem.may_raise and problem.may_lower
     for raises in (problem.raising_is_a_gain, not problem.raising_is_a_gain) if is_any else ():
@@ -180,7 +181,7 @@ def fit_direction(update: Any, problem: FitProblem, *, is_new: bool) -> FittedUp
         if not is_gain and any(one.is_kept_without_chance for _, one in tried):
             break
         single = problem.with_direction(raises, not raises)
-        own = evidence_task(single, update._target, is_new=is_new)
+        own = evidence_task(single, target, is_new=is_new)
         tried.append((single, find_values(Regression(own, regression), settings)))
         if _is_near(tried[-1][1].valued.stop, stop, own, settings, is_gain=is_gain):
             kept = tried[-1]

@@ -29,6 +29,7 @@ from commod.updates._found_update import (
     fit_direction,
     has_enough_people,
     is_degenerate,
+    settings_of,
 )
 from commod.updates._problem import FitProblem, fit_problem
 
@@ -79,7 +80,8 @@ def fit_promise(update: Any, problem: FitProblem) -> None:
 
 def cut_path(update: Any, problem: FitProblem) -> list[FittedUpdate]:
     """Return updates with the same points, and cuts from the target up to near parity."""
-    fitted = fit_direction(update, problem, is_new=has_enough_people(problem))
+    is_new = has_enough_people(problem)
+    fitted = fit_direction(problem, update._target, settings_of(update), is_new=is_new)
     path, constraint = fitted.path, problem.constraint
     ends = update._target, constraint.near_ideal
     ends = ends if constraint.shortfall(*ends) < 0 else (ends[0], constraint.ideal)
