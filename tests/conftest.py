@@ -22,6 +22,7 @@ import properties
 
 properties.register_profiles()  # `pytest --hypothesis-profile` may load the other one
 
+
 def pytest_configure(config):
     """Measure what tests cost, in every process."""
     config.pluginmanager.register(price_list.PriceList())

@@ -512,6 +512,19 @@ def test_many_updates_are_thinned_to_a_few_from_end_to_end(curve, monkeypatch):
     assert len(check_steps(few).steps) == 5
 
 
+def test_a_target_that_gains_alone_miss_gets_losses_too():
+    people = make_biased(1600, group_shares=(0.5, 0.3, 0.2), bias=1.2, random_state=0)
+    model = LogisticRegression().fit(people.data[:800], people.target[:800])
+    rows = people.data[800:], people.target[800:], people.sensitive_features[800:]
+    update = quick_control(model, target=0.7, target_on="fit_rows")
+    curve = trace(update, rows, targets=[0.7, 0.8, 0.99])
+    lines = curve.frame()
+    assert (lines["fairness"] >= lines["target"]).all()
+    assert (lines["n_losses"] > 0).tolist() == [False, False, True]
+    chosen = curve.select(target=0.99)
+    assert chosen.reached_ and chosen.n_losses_ > 0
+
+
 # -- the blind limit ------------------------------------------------------------------------------
 
 
