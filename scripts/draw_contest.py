@@ -35,7 +35,7 @@ from commod.edit import Round
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 COLORS = {"African-American": "#4477aa", "others": "#cc6677"}
 LABELS = {0: "low risk", 1: "high risk"}
-NO_CHARGE = "c_charge_desc = arrest case no charge"
+LICENCE = "c_charge_desc = Driving While License Revoked"
 RECORD = ["priors_count", "juv_fel_count", "juv_misd_count", "juv_other_count"]
 
 
@@ -78,14 +78,15 @@ def contested(people: People) -> dict[str, Any]:
     ageless = short.edit(
         {"age": "lock", "age_cat": "lock"}, **rows, refit=True, by="Ann", note=note
     )
-    charged = ageless.edit({NO_CHARGE: 0}, **rows, refit=True, by="Ben", note="nobody was charged")
+    note = "no danger to anybody"
+    charged = ageless.edit({LICENCE: 0}, **rows, refit=True, by="Ben", note=note)
     signed = charged.edit(Round(0.1), **rows, by="Cleo", note="a clerk adds one digit")
     return {
         "the first update": first,
         "“nobody may lose”": gains,
         "“a longer record must\nnot help”, fewer numbers": short,
         "“not by age”": ageless,
-        "“not by an arrest\nwithout a charge”": charged,
+        "“this charge must\nnot count”": charged,
         "“round numbers”: signed": signed,
     }
 
@@ -161,8 +162,8 @@ def _draw_page(browser: Any, people: People, ageless: Any) -> None:
         page.goto(served.url)
         page.wait_for_selector('#segments[aria-busy="false"]')
         page.get_by_label("Your name").fill("Ben")
-        page.get_by_label("Reason").fill("nobody was charged")
-        term = page.locator("tr", has_text=NO_CHARGE)
+        page.get_by_label("Reason").fill("no danger to anybody")
+        term = page.locator("tr", has_text=LICENCE)
         term.get_by_role("button", name="Drop").click()
         page.wait_for_selector("#history li:nth-child(2)")
         page.wait_for_selector('#segments[aria-busy="false"]')
