@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from commod._data.arrays import Floats
 from commod._data.base_model import model_columns, proba_of_model
 from commod._text import shorten
 from commod.exceptions import BaseModelError
@@ -23,8 +23,6 @@ from commod.exceptions import BaseModelError
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import numpy as np
 
+from commod._data.arrays import Floats
 from commod._data.base_model import check_ready, names_of_model
 from commod._data.batch_scores import (
     BatchTypes,
-    Floats,
     FunctionModel,
     dictionary_columns,
     dictionary_values,

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from commod._evidence.task import TINY, Codes, EvidenceTask, Floats, Mask
+from commod._data.arrays import Codes, Floats, Mask
+from commod._evidence.task import TINY, EvidenceTask
 from commod._text import MAX_CHANGED
 
 MAX_STOPS = 20_000  # counts along an order; the counts around the cut are then taken one by one

@@ -10,16 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import lsq_linear
 
+from commod._data.arrays import Codes, Floats, Mask
 from commod._evidence.sums import TermDesign
 from commod._evidence.task import EvidenceTask
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-Codes = NDArray[np.intp]
 
 DIGITS = 3  # significant digits of the points
 LARGEST_WHOLE = 10  # of whole-number points

@@ -18,7 +18,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from commod._evidence.task import Codes, EvidenceTask, Floats, Mask
+from commod._data.arrays import Codes, Floats, Mask
+from commod._evidence.task import EvidenceTask
 
 HEAT = 0.05  # h: the width of the soft step, in the unit of the cost
 N_ROUNDS = 2  # of prices, each corrected by what the last ones change

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from commod._data.arrays import Floats, Mask
 from commod._evidence.cut import (
     Stop,
     best_stop,
@@ -43,7 +44,7 @@ from commod._evidence.points import (
 )
 from commod._evidence.prices import Pricing, priced_rows
 from commod._evidence.sums import Sums, TermDesign, dense_rows, design_of, sums_of
-from commod._evidence.task import N_FOLDS, EvidenceTask, Floats, Mask
+from commod._evidence.task import N_FOLDS, EvidenceTask
 
 N_PASSES = 2  # regressions in which rows near the cut count more
 CLEARLY_FEWER = 0.95  # changes of an earlier pass, as a share of those of the last one

@@ -10,12 +10,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from commod._data.arrays import Codes, Floats
 from commod._evidence.task import N_FOLDS, EvidenceTask
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 MAX_TERMS = 400  # of a regression: of more, those that tell the cells apart best are taken
 BLOCK_ROWS = 65_536  # of numbers in one product, so that memory stays small

@@ -16,14 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Codes, Floats, Mask
 from commod._data.encoding import TermTable
 from commod._statistics.promises import drawn_rates
 from commod.metrics._comparison import GroupComparison
 from commod.metrics._constraint import Constraint
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-Codes = NDArray[np.intp]
 
 N_FOLDS = 5
 MAX_ROWS_OF_PRICES = 400  # inequalities whose prices are sought: those with the least slack

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
 from commod._data.columns import Column, read_columns
 from commod._data.encoding import Encoding
 from commod._data.labels import check_length
@@ -21,7 +22,7 @@ from commod._data.row_hash import row_hashes
 from commod._data.tables import check_same_rows
 from commod._evidence.cut import Stop, best_stop, evidence
 from commod._evidence.prices import Pricing, priced_rows
-from commod._evidence.task import N_FOLDS, EvidenceTask, Floats, Mask, Required, with_bounds
+from commod._evidence.task import N_FOLDS, EvidenceTask, Required, with_bounds
 from commod._text import n_of
 from commod.bounds._counts import read_target, simple_requirement
 from commod.bounds._tables import read_problem

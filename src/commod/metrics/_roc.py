@@ -30,7 +30,7 @@ from commod._data.labels import (
 )
 from commod._data.parameters import check_number_parameter, check_seed
 from commod._data.tables import check_same_rows
-from commod._record import Estimate
+from commod._record import AreaBetween, Estimate
 from commod._text import list_names
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._outscoring import UNDEFINED, PairShare, as_pair_share, pair_share_interval
@@ -272,19 +272,6 @@ TINY = 1e-12  # avoids 0 / 0
 
 
 @dataclass(frozen=True)
-class CurveGap:
-    """The area between two ROC curves, and what chance alone would give.
-
-    If the true curves were equal, the area would be `chance` on average on as many people. With
-    the probability (1 + level) / 2 it would be at most `chance_high`.
-    """
-
-    area: Estimate
-    chance: float
-    chance_high: float
-
-
-@dataclass(frozen=True)
 class ResampledCurves:
     """The curves of groups with both labels, and the errors of the curves of resamples.
 
@@ -314,13 +301,13 @@ class ResampledCurves:
         curves = tuple(cells.curve() for cells in groups)
         return cls(curves, values, errors, errors.var(axis=0))
 
-    def gap(self, first: int, second: int, level: float) -> CurveGap:
+    def gap(self, first: int, second: int, level: float) -> AreaBetween:
         """Return the area between the curves of two groups."""
         return self.largest_gap([(first, second)], level)[1]
 
     def largest_gap(
         self, pairs: Sequence[tuple[int, int]], level: float
-    ) -> tuple[tuple[int, int], CurveGap]:
+    ) -> tuple[tuple[int, int], AreaBetween]:
         """Return the pair with the largest area between its curves, and that area.
 
         The interval holds for all pairs together: `low` bounds the area of this pair, `high` the
@@ -343,7 +330,7 @@ class ResampledCurves:
         low = min(max(area - over * scale[largest], 0.0), area)
         high = max(min(float((areas + under * scale).max()), 1.0), area)
         estimate = Estimate(area, float(low), high)
-        gap = CurveGap(estimate, float(chance[largest]), float(noise * scale[largest]))
+        gap = AreaBetween(estimate, float(chance[largest]), float(noise * scale[largest]))
         return pairs[largest], gap
 
     def all_pairs(self) -> list[tuple[int, int]]:
@@ -649,7 +636,7 @@ def compare_roc_curves(
     )
 
 
-def _as_gap(pair: tuple[Hashable, Hashable], gap: CurveGap) -> RocGap:
+def _as_gap(pair: tuple[Hashable, Hashable], gap: AreaBetween) -> RocGap:
     return RocGap(*pair, *as_pair_share(gap.area), gap.chance, gap.chance_high)
 
 

@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
 from commod._data.codes import check_text
 from commod._data.parameters import check_choice, check_flag
 from commod._evidence.cut import evidence, stop_at_cut
@@ -41,9 +41,6 @@ from commod.updates._found_update import (
     without_terms,
 )
 from commod.updates._problem import FitProblem, evidence_task, fit_problem
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 class EditPlan(NamedTuple):

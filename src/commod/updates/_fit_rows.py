@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Codes, Mask
 from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.disclosure import hidden_groups, in_totals
@@ -36,8 +37,6 @@ from commod.metrics._constraint import Constraint, ConstraintLike, get_constrain
 from commod.metrics._outscoring import Sides
 from commod.updates._interface import Decisions
 
-Mask = NDArray[np.bool_]
-Codes = NDArray[np.intp]
 MAX_POINT_ROWS = 1_000_000  # that points come from
 HASH_BITS = 31  # the first bits of a hash, by which rows are chosen: as many as a draw has
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
 from commod._data.base_model import ModelScores, ScoreColumn, training_signs
 from commod._data.encoding import Encoding
 from commod._evidence.cut import Path, Stop, evidence, path_of, stop_on
@@ -36,8 +37,6 @@ from commod.scorecard import UNREACHED_CUT, EvidenceRule, Scorecard, distances
 from commod.updates._fit_rows import FitRows
 from commod.updates._problem import FitProblem, evidence_task
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 MAX_REFINEMENTS = 8  # of the counts around a cut
 N_CONCEPTS = 2  # that a scorecard is split into, by whole raw columns
 MIN_EXCESS = 0.05  # of the accuracy over that of models that have not seen the row

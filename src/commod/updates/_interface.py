@@ -21,10 +21,10 @@ from numbers import Real
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import Tags
 
+from commod._data.arrays import Floats, Mask
 from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.encoding import TermTable
@@ -39,8 +39,6 @@ from commod.scorecard import Scorecard, is_within
 Listener = Callable[[str], None]
 _listener: ContextVar[Listener | None] = ContextVar("commod_steps", default=None)
 
-Mask = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 Grid = Mapping[str, Sequence[float]]  # values of parameters, to be combined
 Decisions = Mask | Floats  # final decisions, or the probability of a positive one
 

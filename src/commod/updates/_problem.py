@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from commod._data.arrays import Floats, Mask
 from commod._data.encoding import BinTerms, CategoryTerms, Encoding, TermTable, learn_encoding
 from commod._data.labels import is_label_in
 from commod._evidence.task import N_FOLDS, Caps, EvidenceTask, Required
@@ -30,8 +31,6 @@ from commod.updates._interface import AllowedChanges
 MAX_LIMIT_ROWS = 50_000  # with more rows, the linear programme takes too long
 ROUNDING = 1e-6  # of a number of changes
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Counts = NDArray[np.int64]
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Mask
 from commod._data.disclosure import FEWEST_DESCRIBED, MIN_CATEGORY_SIZE
 from commod._evidence.task import Caps
 from commod._record import EditRecord, LeftOutGroup
@@ -50,8 +51,6 @@ from commod.updates._promise import PromiseTest
 DIRECTIONS: tuple[Change, ...] = ("gain", "loss")
 FIGURES = ("value", "low", "high", "true_share_changed", "true_share_others")
 WholeFigures = dict[str, dict[str, float]]
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 DRAWS_LEVEL = 0.95  # of the interval where probabilities are calibrated
 LONGEST_NAME = 40  # characters
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.utils import check_random_state
 
+from commod._data.arrays import Floats
 from commod._data.encoding import Encoding, TermTable, learn_encoding
 from commod._data.labels import check_weights
 from commod._data.tables import check_same_rows
@@ -37,8 +38,6 @@ from commod.metrics._constraint import Constraint, missing_labels
 from commod.metrics._measures import MEASURES
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
 from commod.updates._progress import progress_bar
-
-Floats = NDArray[np.float64]
 
 MAX_UNITS = 10_000  # in a hidden layer
 MANY_ROWS = 2_000_000  # models · rows from which models are stored by several threads

@@ -13,7 +13,7 @@ from commod._data.disclosure import FEWEST_DESCRIBED
 from commod._record import AreaBetween, Estimate, Group, GroupRoc, LargestGap, RocFigures
 from commod._reporting.audit.people import AuditedPeople
 from commod._reporting.audit.scores import area_loss
-from commod.metrics._roc import N_RESAMPLES, CurveGap, ResampledCurves, ScoreCells, score_cells
+from commod.metrics._roc import N_RESAMPLES, ResampledCurves, ScoreCells, score_cells
 
 MOST_GROUPS = 20  # with curves: every pair of them is compared
 N_POINTS = 15  # of a curve in a picture, at most
@@ -154,7 +154,7 @@ class _MeasuredCurves:
         gap = None
         if k != self.base:
             error = self.errors[k] + self.errors[self.base]
-            gap = _as_record(self.resampled.gap(k, self.base, self.level), error)
+            gap = _with_error(self.resampled.gap(k, self.base, self.level), error)
         return {
             f"auc_{when}": _widened(self.cells[k].area(self.level), self.errors[k]),
             f"gap_{when}": gap,
@@ -168,7 +168,7 @@ class _MeasuredCurves:
             return None
         (first, second), gap = self.resampled.largest_gap(pairs, self.level)
         error = sum(sorted(self.errors)[-2:])
-        return LargestGap(names[first], names[second], _as_record(gap, error))
+        return LargestGap(names[first], names[second], _with_error(gap, error))
 
 
 def _measure(
@@ -186,8 +186,8 @@ def _measure(
     return _MeasuredCurves(own, described.index(reference), resampled, level, errors)
 
 
-def _as_record(gap: CurveGap, error: float) -> AreaBetween:
-    return AreaBetween(_widened(gap.area, error), gap.chance, gap.chance_high)
+def _with_error(gap: AreaBetween, error: float) -> AreaBetween:
+    return replace(gap, area=_widened(gap.area, error))
 
 
 def _widened(figure: Estimate, error: float) -> Estimate:

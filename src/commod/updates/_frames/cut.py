@@ -16,6 +16,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Codes, Floats, Mask
 from commod._evidence.cut import evidence
 from commod._evidence.search import FoundUpdate, costs_at
 from commod._evidence.task import EvidenceTask
@@ -27,10 +28,6 @@ from commod.updates._found_update import AllPeople, CountedPeople, scorecard_of
 from commod.updates._frames.lines import Lines
 from commod.updates._frames.refusals import MAX_WEIGHT_DEVIATION, check_same_people
 from commod.updates._problem import FitProblem
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 
 N_FINE, N_COARSE = 4096, 128  # bins near the cut, and on each side of these
 MAX_SINGLE = 100_000  # people whose single values of the evidence are fetched

@@ -16,6 +16,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Codes, Floats
 from commod._data.base_model import BaseScores, base_classes
 from commod._data.codes import code_array
 from commod._data.encoding import Encoding
@@ -36,9 +37,6 @@ from commod.updates._frames.refusals import (
     rows_differ,
 )
 from commod.updates._problem import FitProblem, problem_of
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 MAX_LINES = 50_000  # a longer table holds single rows instead of groups
 MAX_CHAIN = 24  # engines overflow on longer chains of comparisons

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
+from commod._data.arrays import Codes
 from commod._data.base_model import warn_about_base_model
 from commod._data.codes import plain
 from commod._data.columns import may_hold_codes, read_columns
@@ -32,7 +33,6 @@ from commod.updates._frames.refusals import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Codes = NDArray[np.intp]
 
 MAX_ROWS_PER_KEY = 10  # on average: households are fine, regions are not
 MAX_DEVIATION = 8.0  # standard deviations of the number of rows: rows do not share keys

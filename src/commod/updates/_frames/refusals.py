@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from commod._data.arrays import Codes
 from commod._text import n_of
 from commod.exceptions import BaseModelError, InputError
 from commod.updates._frames.columns import FrameTable
 
-Codes = NDArray[np.intp]
 MAX_WEIGHT_DEVIATION = 1e-6  # relative, of two sums of the same weights
 
 
