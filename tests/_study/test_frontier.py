@@ -137,9 +137,13 @@ def test_a_hundred_models_from_the_base_model_to_near_parity(curve):
 
 
 @pytest.mark.slow
-def test_the_target_that_was_stated_is_among_the_default_ones(model, rows):
-    stated = trace(quick_control(model, target=0.8125), rows).frame()
-    assert (stated["target"] == 0.8125).any() and len(stated) == 100
+def test_the_target_that_was_stated_has_the_very_update_of_a_fit(model, rows, new):
+    update = ControlledDebiaser(model, target=0.8125)
+    curve = trace(update, rows)
+    (at,) = np.flatnonzero(curve.frame()["target"] == 0.8125)
+    assert len(curve) == 100
+    alone = update.fit(rows[0], rows[1], sensitive_features=rows[2]).predict(new[0])
+    assert np.array_equal(decided_by_points(curve.points[at].candidate, model, new[0]), alone)
 
 
 def test_every_line_is_what_its_points_do_on_the_evaluated_rows(curve, model, new):

@@ -31,6 +31,7 @@ class Path:
 
     - `n_changed` (m,): people changed; `rates` (C, m): of the cells; `caps` (2, m): gain of
       accuracy and change of volume.
+    - `values` (n_constraints, m): the metrics; `is_allowed` (m,): whether all caps hold.
     - `lowest` (m,): the least evidence of a person who has changed; infinite at the first count.
     - `next` (m,): the evidence of the people who change next; 0 at the last count.
     """
@@ -38,6 +39,8 @@ class Path:
     n_changed: Floats
     rates: Floats
     caps: Floats
+    values: Floats
+    is_allowed: Mask
     lowest: Floats
     next: Floats
 
@@ -94,10 +97,14 @@ def path_of(task: EvidenceTask, score: Floats, window: tuple[float, float] | Non
     last = sorted_score[ends - 1] if n_stops else np.zeros(0)
     following = np.append(sorted_score, 0.0)[ends] if n_stops else np.zeros(0)
     first = sorted_score[:1] if n_stops else np.zeros(1)
+    n_changed, rates = np.append(0.0, np.cumsum(people)), np.clip(rates, 0.0, 1.0)
+    added = np.array([np.append(0.0, np.cumsum(c)) for c in caps]).reshape(-1, n_stops + 1)
     return Path(
-        n_changed=np.append(0.0, np.cumsum(people)),
-        rates=np.clip(rates, 0.0, 1.0),
-        caps=np.array([np.append(0.0, np.cumsum(c)) for c in caps]).reshape(-1, n_stops + 1),
+        n_changed=n_changed,
+        rates=rates,
+        caps=added,
+        values=task.values(rates),
+        is_allowed=is_within_caps(task, n_changed, added),
         lowest=np.append(np.inf, last),
         next=np.append(first, following),
     )
@@ -130,28 +137,27 @@ def best_stop(task: EvidenceTask, score: Floats, *, is_budget: bool = False) -> 
     With `is_budget`, the best expectation within the caps is sought, whatever the bounds are.
     """
     path = path_of(task, score)
-    at, is_reached = _stop_at(task, path, is_budget)
+    at, expected = _stop_at(task, path, is_budget)
     if len(path) > MAX_STOPS and at:
         window = path.lowest[at], path.lowest[at - 1]
         path = path_of(task, score, window)
-        at, is_reached = _stop_at(task, path, is_budget)
-    return stop_of(task, path, at, is_reached)
+        at, expected = _stop_at(task, path, is_budget)
+    return _stop_of(task, path, at, expected)
 
 
 def stop_on(task: EvidenceTask, path: Path, *, is_budget: bool = False) -> Stop:
     """Return the first count of a path at which all bounds are expected to hold."""
-    return stop_of(task, path, *_stop_at(task, path, is_budget))
+    return _stop_of(task, path, *_stop_at(task, path, is_budget))
 
 
-def stop_of(task: EvidenceTask, path: Path, at: int, is_reached: bool) -> Stop:
-    """Return one count of a path as a stop."""
-    rates = path.rates[:, at]
+def _stop_of(task: EvidenceTask, path: Path, at: int, expected: Floats) -> Stop:
+    """Return one count of a path as a stop; `expected` (n_constraints,) are its metrics."""
     return Stop(
         path.cut(at),
         float(path.n_changed[at]),
-        is_reached,
-        task.expected(rates[:, None])[:, 0],
-        rates,
+        bool(path.is_allowed[at] and (task.slack(expected) >= -TINY).all()),
+        expected,
+        path.rates[:, at],
         path.caps[:, at],
     )
 
@@ -159,8 +165,7 @@ def stop_of(task: EvidenceTask, path: Path, at: int, is_reached: bool) -> Stop:
 def is_kept_without_chance(task: EvidenceTask, score: Floats) -> bool:
     """Return whether a count keeps all bounds, if the chance of new samples is left out."""
     path = path_of(task, score)
-    is_kept = (task.slack(task.values(path.rates)) >= -TINY).all(axis=0)
-    return bool((is_kept & is_within_caps(task, path.n_changed, path.caps)).any())
+    return bool(((task.slack(path.values) >= -TINY).all(axis=0) & path.is_allowed).any())
 
 
 def stop_at_cut(task: EvidenceTask, score: Floats, cut: float) -> Stop:
@@ -186,27 +191,24 @@ def is_within_caps(task: EvidenceTask, n_changed: Floats, caps: Floats) -> Mask:
     return kept
 
 
-def _stop_at(task: EvidenceTask, path: Path, is_budget: bool) -> tuple[int, bool]:
-    """Return the count to stop at, and whether all bounds are expected to hold there.
+def _stop_at(task: EvidenceTask, path: Path, is_budget: bool) -> tuple[int, Floats]:
+    """Return the count to stop at, and the metrics to expect there, (n_constraints,).
 
     Counts beyond the fairest one do not count: there, more changes only lessen the chance of new
     samples, as where everybody gets the same decision.
     """
-    slack = task.slack(task.values(path.rates))
-    allowed = is_within_caps(task, path.n_changed, path.caps)
+    slack, allowed = task.slack(path.values), path.is_allowed
     if task.is_new:
-        allowed &= np.arange(len(path)) <= _fairest(task, path, np.where(allowed, slack, -np.inf))
+        fairest = _fairest(task, path, np.where(allowed, slack, -np.inf))
+        allowed = allowed & (np.arange(len(path)) <= fairest)
     if not is_budget:
-        at = _first_expected(task, path, np.where(allowed, slack, -np.inf))
-        if at is not None:
-            return at, True
+        first = _first_expected(task, path, np.where(allowed, slack, -np.inf))
+        if first is not None:
+            return first
         # What is out of reach is not worth changing more than half of all decisions.
-        allowed &= path.n_changed <= MAX_CHANGED * task.people.sum()
-    if not allowed.any():
-        return 0, False
-    at = _best(task, path, slack, allowed, is_budget)
-    expected = task.slack(task.expected(path.rates[:, [at]]))
-    return at, bool((expected >= -TINY).all())
+        allowed = allowed & (path.n_changed <= MAX_CHANGED * task.people.sum())
+    at = _best(task, path, slack, allowed, is_budget) if allowed.any() else 0
+    return at, task.expected(path.rates[:, [at]])[:, 0]
 
 
 def _fairest(task: EvidenceTask, path: Path, slack: Floats) -> int:
@@ -221,8 +223,10 @@ def _fairest(task: EvidenceTask, path: Path, slack: Floats) -> int:
     return int(np.argmax(worst >= least))
 
 
-def _first_expected(task: EvidenceTask, path: Path, slack: Floats) -> int | None:
-    """Return the first count whose expected metrics keep their bounds; None if none is found.
+def _first_expected(task: EvidenceTask, path: Path, slack: Floats) -> tuple[int, Floats] | None:
+    """Return the first count whose expected metrics keep their bounds, and these metrics.
+
+    The answer is None if none is found.
 
     An expectation differs from the counted metric by the chance of new samples, which changes
     slowly along the path. So the difference at one count says where to look next.
@@ -231,9 +235,10 @@ def _first_expected(task: EvidenceTask, path: Path, slack: Floats) -> int | None
     for step in range(N_CORRECTIONS):
         if at is None:
             return None
-        gap = task.slack(task.expected(path.rates[:, [at]]))[:, 0]
+        expected = task.expected(path.rates[:, [at]])[:, 0]
+        gap = task.slack(expected)
         if (gap >= -TINY).all():
-            return at
+            return at, expected
         margin = 1e-6 * 2**step  # so that counts that go up and down by chance end it
         shift = np.minimum(gap - slack[:, at], 0.0) - margin
         at = _first(slack + shift[:, None], at + 1)

@@ -398,7 +398,7 @@ def _within_caps(
     is_kept = np.ones(len(middles), dtype=bool)
     for path in paths:
         count = np.searchsorted(-path.lowest, -middles)  # as many stops are above the cut
-        is_kept &= is_within_caps(task, path.n_changed, path.caps)[np.maximum(count - 1, 0)]
+        is_kept &= path.is_allowed[np.maximum(count - 1, 0)]
     order = np.argsort(middles, kind="stable")
     cuts = (higher[i][0].cut(higher[i][1]) for i in order[is_kept[order]].tolist())
     return next((cut for cut in cuts if holds(cut)), np.inf)

@@ -213,12 +213,12 @@ def edit_words(edit: AnyEdit) -> str:
 
 
 def record_words(record: EditRecord, *, with_origin: bool = True) -> str:
-    """Return one step of the history in words: what, and the offset; also when, by whom and why."""
+    """Return one step of the history in words: what, and the cut; also when, by whom and why."""
     by = "" if record.by is None else f" by {plain(record.by)}"
     what = [edit_words(edit) for edit in record.edits]
     what += [f"pin {list_names([plain(name) for name in record.pinned])}"] if record.pinned else []
     what += ["refit the other terms"] if record.refit else []
-    offset = "the offset was kept" if record.offset == "keep" else "new offset for the target"
+    offset = "the cut was kept" if record.offset == "keep" else "new cut for the target"
     words = ", ".join([*what, offset])
     if not with_origin:
         return words

@@ -1,7 +1,7 @@
 """Count the updates of a frontier: points at a few targets, and one count for each target.
 
 1. Fit the update at its own target, which decides the direction of changes.
-2. Fit points at a few targets in this direction, or in another one where it misses a target.
+2. Fit points at a few other targets in this direction, or in another one where it misses a target.
 3. For each target, count the cut along the order of the nearest of these points.
 
 The updates between are approximate: their points are those of another target. The update that a
@@ -173,18 +173,34 @@ def _swept(
 ) -> Iterator[Swept]:
     """Yield the update of each target, with points of the nearest anchor."""
     settings = settings_of(model)._replace(is_budget=False)
-    place = np.linspace(0, len(targets) - 1, N_ANCHORS + 1)[1:].round().astype(int)
-    places = sorted(set(place.tolist())) if len(targets) > N_ANCHORS else range(len(targets))
     anchors: list[tuple[float, FittedUpdate, Path]] = []
-    for i in places:
-        task = with_target(first.task, targets[i])
-        anchor = first._replace(task=task, found=find_update(task, settings))
-        if not anchor.found.stop.is_reached and first.problem is not problem:
-            anchor = fit_direction(problem, targets[i], settings, is_new=task.is_new)
+    stated = None if model._is_budget else model._target
+    for anchored in _anchored(targets, stated):
+        anchor = first
+        if anchored != stated:
+            task = with_target(first.task, anchored)
+            anchor = first._replace(task=task, found=find_update(task, settings))
+            if not anchor.found.stop.is_reached and first.problem is not problem:
+                anchor = fit_direction(problem, anchored, settings, is_new=task.is_new)
         if people is not None:
             counted = people.count(anchor.problem, anchor.task, anchor.found, is_swept=True)
             anchor = recount_on(counted, anchor, settings)
-        anchors.append((targets[i], anchor, anchor.path))
+        anchors.append((anchored, anchor, anchor.path))
     for target in targets:
         near, anchor, path = min(anchors, key=lambda one: abs(one[0] - target))
         yield Swept(target, near, anchor if near == target else anchor.at_target(target, path))
+
+
+def _anchored(targets: Sequence[float], stated: float | None) -> list[float]:
+    """Return the targets at which points are fitted: some of all, the strictest one among them.
+
+    The one that is nearest to the `stated` target, which is fitted anyway, gives way to it.
+    """
+    if len(targets) <= N_ANCHORS:
+        return list(targets)
+    places = np.linspace(0, len(targets) - 1, N_ANCHORS + 1)[1:].round().astype(int)
+    *others, strictest = (targets[i] for i in places)
+    if stated in targets[:-1]:
+        others.remove(min(others, key=lambda one: abs(one - stated)))
+        others.append(stated)
+    return [*others, strictest]
