@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Tests run in a process per core. Further threads in each would wait for one another.
 PYTEST := -m pytest -n auto --maxprocesses 4 --dist loadfile
-test test-fast test-search test-lowest smoke-lowest docs: export OMP_NUM_THREADS := 1
+test test-fast test-search coverage test-lowest smoke-lowest docs: export OMP_NUM_THREADS := 1
 test-3.% smoke-3.%: export OMP_NUM_THREADS := 1
 
 # CI runs these files on other Pythons and with the lowest versions: each room of the house once.
@@ -22,7 +22,7 @@ SMOKE := $(addprefix tests/, \
 	datasets/test_package_tables.py metrics/test_reference.py patch/test_patch_onnx.py patch/test_patch_scores.py patch/test_stored_patches.py \
 	rivals/test_thresholds.py updates/test_as_in_the_paper.py updates/test_score_edit.py updates/test_several_constraints.py)
 
-.PHONY: help setup docs docs-archive demo test test-fast test-search test-lowest smoke-lowest lint format types contracts package check check-all figures paper paper-quick bench bench-quick clean
+.PHONY: help setup docs docs-archive demo test test-fast test-search coverage mutants test-lowest smoke-lowest lint format types contracts package check check-all figures paper paper-quick bench bench-quick clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9.%-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -52,6 +52,14 @@ test-fast: .venv/develop ## tests without Spark, PostgreSQL, browser, estimator 
 
 test-search: .venv/develop ## property tests with new random seeds and ten times the examples (long)
 	$(BIN)/python $(PYTEST) -m hypothesis --hypothesis-profile=search tests
+
+coverage: .venv/develop ## the share of lines and branches of src/commod that the tests reach
+	$(BIN)/coverage run $(PYTEST) -q
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report --skip-covered
+
+mutants: .venv/develop ## the share of 200 seeded faults in src/commod that the tests find, by room (an hour or two)
+	$(BIN)/python -m benchmarks.mutants
 
 .venv-lowest/develop: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv .venv-lowest
@@ -145,4 +153,4 @@ bench-quick: .venv/develop ## the same, tiny: shows that every benchmark runs (m
 	$(BIN)/python -m benchmarks.bench --quick
 
 clean: ## remove what the targets above made
-	rm -rf .venv .venv-* dist commod-demo docs/_build docs/gallery docs/reference/generated benchmarks/results experiments/.cache experiments/results/quick .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .coverage .coverage.* .venv .venv-* dist commod-demo docs/_build docs/gallery docs/reference/generated benchmarks/results experiments/.cache experiments/results/quick .pytest_cache .mypy_cache .ruff_cache .hypothesis

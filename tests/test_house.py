@@ -24,8 +24,13 @@ def tree_of(path):
     return ast.parse(path.read_text("utf-8"))
 
 
+@cache
+def nodes_of(path):
+    return list(ast.walk(tree_of(path)))
+
+
 def functions_of(path):
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
@@ -142,7 +147,7 @@ def test_no_two_classes_share_a_name():
     names = Counter(
         node.name.lstrip("_")
         for path in FILES
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.ClassDef)
     )
     assert {name: n for name, n in names.items() if n > 1} == {}
@@ -155,7 +160,7 @@ def module_of(path):
 
 def imports_of(path, modules):
     """Return the modules that a file imports anywhere, also in functions and for types."""
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in modules)
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -33,7 +33,9 @@ def main() -> None:
     mutants = sample(ROOT, ROOT / PACKAGE, n, seed)
     earlier = _stored() if os.environ.get("ONLY") else {}
     if earlier:
-        mutants = [m for m in mutants if earlier.get(m.shown(_source(m.file))) == os.environ["ONLY"]]
+        mutants = [
+            m for m in mutants if earlier.get(m.shown(_source(m.file))) == os.environ["ONLY"]
+        ]
     verdicts = judge(mutants, Reached.read(reach), n_jobs)
     _store(verdicts)
     show(verdicts)
@@ -47,7 +49,8 @@ def show(verdicts: list[Verdict]) -> None:
         killed[room] += one.is_killed
     for room, n in sorted(made.items()):
         print(f"{room:20} {killed[room]:4} of {n:4}  {killed[room] / n:6.1%}" + " few" * (n < FEW))
-    print(f"{'all rooms':20} {killed.total():4} of {made.total():4}  {killed.total() / made.total():6.1%}")
+    share = killed.total() / made.total()
+    print(f"{'all rooms':20} {killed.total():4} of {made.total():4}  {share:6.1%}")
     for one in verdicts:
         if not one.is_killed:
             print(f"{one.how} ({one.n_tests} tests)", one.mutant.shown(_source(one.mutant.file)))

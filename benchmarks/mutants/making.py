@@ -57,7 +57,6 @@ class Mutant(NamedTuple):
         (first, start), (last, stop) = self.begin, self.end
         rest = lines[last - 1][stop:]
         lines[first - 1 : last] = [lines[first - 1][:start] + self.text.encode("utf-8") + rest]
-        # Later lines keep their numbers: nothing looks them up, but messages stay readable.
         return b"".join(lines).decode("utf-8")
 
     def shown(self, source: str) -> str:
@@ -207,7 +206,7 @@ class _Finder(ast.NodeVisitor):
         """Drop a minus or a not."""
         if isinstance(node.op, ast.USub | ast.Not | ast.Invert):
             kind = "sign" if isinstance(node.op, ast.USub) else "negation"
-            self._add(kind, node, self._text(node.operand))
+            self._add(kind, node, f"({self._text(node.operand)})")
         self.generic_visit(node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> None:

@@ -82,8 +82,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Any:
         return (yield)
     begin = sum(os.times()[:4])
     result = yield
-    known: dict[str, Any] = getattr(item, "_fixtureinfo").name2fixturedefs
-    used = {_name_of(one) for name in item.fixturenames for one in known.get(name, ())}  # type: ignore[attr-defined]
+    test_item: Any = item  # the classes of pytest do not declare what follows
+    known = test_item._fixtureinfo.name2fixturedefs
+    used = {_name_of(one) for name in test_item.fixturenames for one in known.get(name, ())}
     test = _tests.setdefault(item.nodeid, {})
     test |= {"fixtures": sorted(used), "seconds": sum(os.times()[:4]) - begin}
     return result

@@ -1,7 +1,8 @@
 """Find out which mutants the tests kill.
 
-A mutant is killed if one of the tests that reach its line fails. Tests that reach few lines run
-first. At most `SECONDS` of tests are run for one mutant; what they do not kill has survived.
+A mutant is killed if one of the tests that reach its line fails. Tests that reach few lines and
+cost little run first. At most `SECONDS` of tests are run for one mutant; what they do not kill has
+survived.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class Reached:
         return cls(good, by_line, by_file, focus)
 
     def tests_of(self, mutant: Mutant) -> list[str]:
-        """Return the tests that reach a mutant, those that reach few lines first.
+        """Return the tests that reach a mutant, those that reach few lines and cost little first.
 
         What runs on import is judged by all tests that reach any line of the file. Tests of one
         file stay together, because they share fixtures.
@@ -105,8 +106,9 @@ class Reached:
             found = self.by_file[mutant.file]
         by_file: dict[str, list[str]] = defaultdict(list)
         chosen, seconds = [], 0.0
-        for name in sorted(found, key=lambda name: (self.focus[name], name)):
-            seconds += self.tests[name]["seconds"]
+        price = {name: 0.05 + self.tests[name]["seconds"] for name in found}
+        for name in sorted(found, key=lambda name: (self.focus[name] * price[name], name)):
+            seconds += price[name]
             if seconds > SECONDS and chosen:
                 break
             chosen.append(name)

@@ -18,6 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
@@ -27,7 +28,12 @@ from xgboost import XGBClassifier
 from commod import COMMOD, ScoreColumn
 from commod._data.base_model import BaseScores, base_classes, warn_about_base_model
 from commod.datasets import make_biased
-from commod.exceptions import BaseModelError, BaseModelWarning, InputError
+from commod.exceptions import (
+    BaseModelError,
+    BaseModelWarning,
+    InputError,
+    ScoreOrderWarning,
+)
 
 CLASSES = np.array([0, 1])
 N = 150  # rows for the base model and, others, for the update
@@ -469,6 +475,16 @@ def test_scores_at_the_ends_are_recognised_without_labels():
     words = r"trained on \(100% of the scores at 0 or 1\)"
     with pytest.warns(BaseModelWarning, match=words):
         untrained(ScoreColumn("score"), table, y=None)
+
+
+def test_scores_that_order_the_labels_backwards_are_said_with_the_area_under_the_curve():
+    rng = np.random.default_rng(0)
+    scores = rng.random(301).round(2)
+    labels = (rng.random(301) > scores).astype(int)
+    area = roc_auc_score(labels, scores)
+    frame = pd.DataFrame({"age": rng.normal(size=301), "score": scores})
+    with pytest.warns(ScoreOrderWarning, match=rf"area under the curve {area:.3f}, "):
+        COMMOD(ScoreColumn("score"), epochs=0).fit(frame, labels, sensitive_features=labels)
 
 
 def test_the_same_score_for_everybody_is_said():

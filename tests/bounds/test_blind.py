@@ -71,19 +71,18 @@ def test_the_order_of_the_rows_does_not_matter():
     assert abs(first.n_changes - second.n_changes) <= 2  # trees break ties by the order of rows
 
 
-@pytest.mark.parametrize("n_groups", [2, 3])
 @pytest.mark.parametrize(
-    ("constraints", "target"),
+    ("constraints", "target", "n_groups"),
     [
-        ("demographic_parity", 0.85),
-        ("equalized_odds", 0.15),
-        ("true_positive_rate_parity", 0.08),
+        ("demographic_parity", 0.85, 3),
+        ("equalized_odds", 0.15, 2),
+        ("true_positive_rate_parity", 0.08, 3),
     ],
 )
 def test_more_freedom_never_needs_more_changes(constraints, target, n_groups, monkeypatch):
     monkeypatch.setattr("commod.bounds._blind.N_BOOTSTRAPS", 1)
     monkeypatch.setattr("commod.bounds._blind.MODEL", {"max_iter": 10})
-    for seed in range(3):
+    for seed in range(2):
         random = np.random.RandomState(seed)
         group = random.randint(0, n_groups, 400)
         X = pd.DataFrame({"hint": group + random.normal(size=400), "noise": random.rand(400)})

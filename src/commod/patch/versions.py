@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+from functools import cache
 
 PACKAGE = "commod-debiasing"
 PACKAGES = (PACKAGE, "numpy", "scipy", "scikit-learn")
@@ -17,5 +18,10 @@ def library_versions(*others: str) -> dict[str, str]:
     >>> list(library_versions("narwhals"))
     ['python', 'commod-debiasing', 'numpy', 'scipy', 'scikit-learn', 'narwhals']
     """
-    packages = {name: importlib.metadata.version(name) for name in (*PACKAGES, *others)}
+    packages = {name: _version(name) for name in (*PACKAGES, *others)}
     return {"python": platform.python_version(), **packages}
+
+
+@cache  # every audit and patch states versions, and each takes milliseconds to read
+def _version(package: str) -> str:
+    return importlib.metadata.version(package)

@@ -1,0 +1,72 @@
+"""Mutants are small faults that still parse, spread over rooms by lines, the same for a seed."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from benchmarks.mutants.making import mutants_of, sample, shares_of
+from benchmarks.mutants.running import Reached
+
+ROOT = Path(__file__).parents[2]
+SOURCE = '''"""A module."""
+from __future__ import annotations
+
+LIMIT: int = 3
+
+
+def halve(values: list[int], least: int = 1) -> list[int]:
+    """Return 2 halves."""
+    if least < 0 and not values:
+        raise ValueError(f"{least + 1} is too small")
+    total = -(sum(values) + (least)) / 2
+    values[0] = max(total, least)
+    return values  # é
+'''
+
+
+def test_every_kind_of_fault_is_made_where_it_stands():
+    made = {
+        (m.kind, m.applied(SOURCE).splitlines()[m.begin[0] - 1]) for m in mutants_of(SOURCE, "")
+    }
+    assert made == {
+        ("constant", "LIMIT: int = 4"),
+        ("constant", "def halve(values: list[int], least: int = 2) -> list[int]:"),
+        ("comparison", "    if least <= 0 and not values:"),
+        ("constant", "    if least < 1 and not values:"),
+        ("negation", "    if least < 0 or not values:"),
+        ("negation", "    if least < 0 and (values):"),
+        ("statement", "        pass"),
+        ("sign", "    total = (sum(values) + (least)) / 2"),
+        ("sign", "    total = -(sum(values) - (least)) / 2"),
+        ("sign", "    total = -(sum(values) + (least)) * 2"),
+        ("constant", "    total = -(sum(values) + (least)) / 3"),
+        ("arguments", "    values[0] = max(least, total)"),
+        ("statement", "    pass"),
+    }
+
+
+def test_mutants_of_the_package_parse_differ_and_are_the_same_for_a_seed():
+    mutants = sample(ROOT, ROOT / "src" / "commod", 60, seed=3)
+    assert mutants == sample(ROOT, ROOT / "src" / "commod", 60, seed=3)
+    assert len({m.kind for m in mutants}) == 6 and len(mutants) == 60
+    for mutant in mutants:
+        source = (ROOT / mutant.file).read_text("utf-8")
+        changed = mutant.applied(source)
+        assert changed != source
+        ast.parse(changed)
+
+
+def test_rooms_get_mutants_in_proportion_to_their_lines():
+    assert shares_of({"a": 500, "b": 300, "c": 200}, 10) == {"a": 5, "b": 3, "c": 2}
+    assert sum(shares_of({"a": 1, "b": 1, "c": 1}, 10).values()) == 10
+
+
+@pytest.mark.parametrize("line", [2, 1])
+def test_a_mutant_is_judged_by_the_tests_that_reach_its_line_the_cheapest_first(line):
+    (mutant,) = mutants_of(f"{'x = f()' if line == 2 else ''}\ny = z < w\n", "a.py")
+    tests = {
+        name: {"seconds": s} for name, s in (("t::dear", 80.0), ("t::cheap", 1.0), ("u", 20.0))
+    }
+    lines = {line: {"t::dear", "t::cheap"}} if line == 2 else {2: set()}
+    reached = Reached(tests, {"a.py": lines}, {"a.py": {"u"}}, dict.fromkeys(tests, 5))
+    assert reached.tests_of(mutant) == (["t::cheap", "t::dear"] if line == 2 else ["u"])
