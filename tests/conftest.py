@@ -52,14 +52,14 @@ def pytest_collection_modifyitems(config, items):
     else:
         properties.ignore_constants_of_modules()
     if hasattr(config, "workerinput"):
-        from file_schedule import longest_first
+        from file_schedule import dearest_first
 
-        longest_first(items)
+        dearest_first(items, config.rootpath)
 
 
 @pytest.hookimpl(optionalhook=True)  # where pytest-xdist is not installed, nobody calls it
 def pytest_xdist_make_scheduler(config, log):
-    """Return the schedule of `--dist loadfile`; the files are in the order of `longest_first`."""
+    """Return the schedule of `--dist loadfile`; the files are in the order of `dearest_first`."""
     if config.getvalue("dist") != "loadfile":
         return None
     from file_schedule import SparkTogether

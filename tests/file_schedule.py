@@ -1,46 +1,49 @@
-"""The order in which workers get test files, so that none waits long for the other's last file."""
+"""The order in which workers get test files, so that none waits long for the other's last file.
 
+The dearest come first, by the CPU seconds of `prices.csv`. Files that use Spark go to one worker,
+where it starts once.
+"""
+
+import csv
 import re
-from collections import Counter
+from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 from xdist.scheduler import LoadFileScheduling
 
+PRICES = Path(__file__).parent / "prices.csv"
 USES_SPARK = re.compile(r"^def \w+\([^)]*\bspark\b", re.MULTILINE)
 SPARK = "spark"
 
 
-def file_of(nodeid):
-    return nodeid.split("::", 1)[0]
+@cache
+def prices():
+    """Return the CPU seconds of each file, as `PRICES=tests/prices.csv make test` stored them."""
+    with PRICES.open(encoding="utf-8", newline="") as lines:
+        return {line["file"]: float(line["seconds"]) for line in csv.DictReader(lines)}
 
 
-def uses_spark(path):
-    return path.suffix == ".py" and USES_SPARK.search(path.read_text("utf-8")) is not None
+@cache
+def scope_of(file, root):
+    """Return what goes to one worker together: a file, or all files that use Spark."""
+    path = Path(root) / file
+    is_spark = path.suffix == ".py" and USES_SPARK.search(path.read_text("utf-8"))
+    return SPARK if is_spark else file
 
 
-def longest_first(items):
-    """Sort tests in place: files with Spark, pages, then files with many slow tests."""
-    slow, tests = Counter(), Counter()
-    for item in items:
-        tests[item.path] += 1
-        slow[item.path] += item.get_closest_marker("slow") is not None
-    ranks = {
-        path: (not uses_spark(path), path.suffix != ".md", -slow[path], -tests[path], path)
-        for path in tests
-    }
-    items.sort(key=lambda item: ranks[item.path])
+def dearest_first(items, root):
+    """Sort tests in place by the price of their scope; a new file has none, and comes first."""
+    files = {item: item.nodeid.partition("::")[0] for item in items}
+    totals = defaultdict(float)
+    for file in set(files.values()):
+        totals[scope_of(file, root)] += prices().get(file, float("inf"))
+    scopes = {item: scope_of(file, root) for item, file in files.items()}
+    items.sort(key=lambda item: (-totals[scopes[item]], scopes[item], files[item]))
 
 
 class SparkTogether(LoadFileScheduling):
-    """Give whole files to workers, and all files that use Spark to one: it starts once."""
-
-    def __init__(self, config, log):
-        super().__init__(config, log)
-        self._root = Path(config.rootpath)
-        self._scopes = {}
+    """Give whole files to workers, and all files that use Spark to one."""
 
     def _split_scope(self, nodeid):
-        file = file_of(nodeid)
-        if file not in self._scopes:
-            self._scopes[file] = SPARK if uses_spark(self._root / file) else file
-        return self._scopes[file]
+        return scope_of(nodeid.partition("::")[0], self.config.rootpath)

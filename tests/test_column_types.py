@@ -53,6 +53,7 @@ UPDATES = {
     )
     for name, values in FORMS.items()
 }
+PATCHES = {name: update.to_patch() for name, update in UPDATES.items()}
 CHANGED = {
     "true and false as text": ("flag", NEAR.astype(str)),
     "true and false as objects of text": ("flag", NEAR.astype(str).astype(object)),
@@ -124,13 +125,6 @@ def test_a_column_of_another_type_is_refused(entry, change):
         ENTRIES[entry](UPDATES[name], table(values))
 
 
-@pytest.mark.parametrize("same", SAME)
-@pytest.mark.parametrize("entry", ["predict", "explain", "apply"])
-def test_a_column_of_the_same_type_is_taken(entry, same):
-    name, values = SAME[same]
-    ENTRIES[entry](UPDATES[name], table(values))
-
-
 @pytest.mark.parametrize("change", CHANGED)
 def test_one_row_is_refused_as_all_are(change):
     name, values = CHANGED[change]
@@ -139,11 +133,12 @@ def test_one_row_is_refused_as_all_are(change):
 
 
 @pytest.mark.parametrize("same", SAME)
-def test_predict_and_apply_agree_on_columns_that_both_take(same):
+def test_a_column_of_the_same_type_is_taken_and_predict_and_apply_agree(same):
     name, values = SAME[same]
     X = table(values)
-    decided = UPDATES[name].to_patch().apply(X)["commod_decision"]
-    np.testing.assert_array_equal(UPDATES[name].predict(X), decided.to_numpy())
+    predicted, decided = UPDATES[name].predict(X), PATCHES[name].apply(X)["commod_decision"]
+    np.testing.assert_array_equal(predicted, decided.to_numpy())
+    np.testing.assert_array_equal(predicted, explain(UPDATES[name], X).y_after)
 
 
 @pytest.mark.parametrize("change", CHANGED)
@@ -230,7 +225,10 @@ RIVALS = {
 @pytest.mark.parametrize("update", RIVALS.values())
 def test_every_update_refuses_another_type(update):
     X, groups = scored_people.X, {"sensitive_features": scored_people.GROUP}
-    fitted = scored_people.quick(update).fit(X, scored_people.Y, **groups)
+    scored_people.quick(update)
+    if hasattr(update, "epochs") and update is not RIVALS["COMMOD"].values[0]:
+        update.set_params(epochs=0)  # only a card of COMMOD without points reads no column
+    fitted = update.fit(X, scored_people.Y, **groups)
     needs = fitted.__sklearn_tags__().needs_sensitive_features
     told = groups if needs else {}
     for same in (X["town"].to_numpy()[::-1], [None] * N):

@@ -33,13 +33,15 @@ UPDATES = {
     ],
 )
 def test_a_locked_column_of_scores_decides_as_an_unlocked_one(name):
+    """One method is trained for real: the others differ in what comes after columns are read."""
     decided = []
-    for locked in ([], ["score"], ("score",)):
+    for locked in ([], ("score",)):
         update = quick(UPDATES[name], locked_features=locked)
+        if hasattr(update, "epochs") and name != "COMMOD":
+            update.set_params(epochs=0)
         update.fit(X, Y, sensitive_features=GROUP)
         decided.append(update.evaluate_rows(update.read_rows(X, GROUP)).scores)
-    np.testing.assert_array_equal(decided[0], decided[1])
-    np.testing.assert_array_equal(decided[0], decided[2])
+    np.testing.assert_array_equal(*decided)
 
 
 def test_a_locked_score_works_in_every_function():

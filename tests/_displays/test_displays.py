@@ -98,6 +98,8 @@ def test_bars_are_shares_of_the_group_and_counts_are_written_beside():
     assert display.ax_.get_title() == "2 of 10 decisions change: 1 gain, 1 loss"
     assert "lose the favourable outcome" in display.ax_.get_xlabel()
     assert display.figure_ is display.ax_.figure
+    lines = display.ax_.spines.items()
+    assert [place for place, line in lines if line.get_visible()] == ["bottom"]
 
 
 def test_an_aware_rival_is_asked_with_the_groups(aware, data):

@@ -125,17 +125,24 @@ def test_nothing_runs_off_the_page_and_axe_finds_nothing_serious(visit):
         tab.emulate_media(color_scheme=colours)
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
         assert tab.evaluate(OUTSIDE) == []
-        if width != 760:
+        if width in (390, 1024):  # the one column in light colours, the two in dark ones
             assert serious_findings(tab) == []
 
 
-def test_hostile_names_are_text(visit):
+def test_hostile_names_are_text_and_every_control_is_reached_by_the_keyboard(visit):
     tab = visit()
     assert tab.locator("img, iframe, object, [onerror]").count() == 0
     assert tab.locator("script").count() == 1
     assert HOSTILE in tab.locator("#terms").text_content()
     assert HOSTILE in tab.locator("#groups").text_content()
     assert tab.locator(f'#locked input[value="{HOSTILE}"]').count() == 1
+    controls = tab.evaluate(
+        """() => [...document.querySelectorAll("button, input, select, textarea, summary")]
+          .filter((e) => e.checkVisibility() && !e.disabled && e.tabIndex < 0).length"""
+    )
+    assert controls == 0
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.className") == "skip"
 
 
 def test_a_user_edits_undoes_and_redoes_with_the_keyboard_alone(visit, expect):
@@ -155,17 +162,6 @@ def test_a_user_edits_undoes_and_redoes_with_the_keyboard_alone(visit, expect):
     expect(rule).to_have_text(edited)
     press(tab, "Undo")
     expect(rule).to_have_text(first)
-
-
-def test_every_control_has_a_place_in_the_order_of_the_keyboard(visit):
-    tab = visit()
-    controls = tab.evaluate(
-        """() => [...document.querySelectorAll("button, input, select, textarea, summary")]
-          .filter((e) => e.checkVisibility() && !e.disabled && e.tabIndex < 0).length"""
-    )
-    assert controls == 0
-    tab.keyboard.press("Tab")
-    assert tab.evaluate("document.activeElement.className") == "skip"
 
 
 def test_a_typed_number_acts_and_two_tabs_show_the_same(visit, expect):

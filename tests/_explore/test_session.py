@@ -81,7 +81,7 @@ def is_possible(edits, locks):
     return not gone and len(locks | {n for n, v in names.items() if v == "lock"}) < 2
 
 
-@settings(max_examples=10)
+@settings(max_examples=4)  # each of several fits, beside the two examples
 @given(steps_of_a_user, st.booleans())
 @example([({"age": "lock"}, "target"), ({"edit": "round", "step": 0.25}, "keep")], True)
 @example([({"age": 0.2}, "target"), ({"town": "lock"}, "target")], True)
@@ -172,6 +172,9 @@ def test_the_page_gets_no_person_unless_asked_and_no_group_of_one():
     assert session.draft.trade_off[0].n_rows == N - 1
     assert "P7" in json.dumps(session.person(7))
     assert session.person(id="P7") == session.person(7)
+    for row in (True, 7.0, "7"):
+        with pytest.raises(InputError, match="counted from 0"):
+            session.person(row)
 
 
 def test_edits_are_recorded_with_their_author_in_the_saved_patch_and_report(tmp_path):
@@ -182,6 +185,11 @@ def test_edits_are_recorded_with_their_author_in_the_saved_patch_and_report(tmp_
     path.write_text(saved["text"], "utf-8")
     patch = commod.Patch.load(path, sha256=saved["sha256"])
     assert [record.by for record in patch.history] == ["Ada <b>"]
+    long = session_of()
+    for version, edit in enumerate([{"age": 0.01}, {"age": 0.02}, {"town": "lock"}], start=1):
+        long.preview(edit)
+        long.edit(version, edit, by=f"person {version}")
+    assert [record.by for record in long.update.edits_] == ["person 1", "person 2", "person 3"]
     report = session.save_report()["text"]
     assert saved["sha256"] in report
     assert "Ada &lt;b&gt;" in report and "Ada <b>" not in report
@@ -370,10 +378,7 @@ def test_a_stop_while_the_rows_are_sent_does_not_mean_that_they_cannot_be_sent(w
     monkeypatch.undo()
     assert worker.run(("fit", ControlledDebiaser(**UPDATE.get_params()))).target_ == UPDATE.target_
     assert worker._process is not None  # it ran there
-
-
-def test_a_task_that_nobody_wants_any_more_does_not_begin(worker):
-    with pytest.raises(WorkerStoppedError):
+    with pytest.raises(WorkerStoppedError):  # a task that nobody wants any more does not begin
         worker.run(("fit", UPDATE), is_wanted=lambda: False)
 
 

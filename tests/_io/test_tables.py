@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -92,11 +93,17 @@ def test_only_the_columns_asked_for_are_read(put):
             read_frame(table, ["z"])
 
 
-@pytest.mark.parametrize("word", ["NA", "N/A", "NaN", "nan", "null", "NULL", "None", "", " "])
-def test_a_word_for_missing_is_missing_among_numbers(put, word):
-    frame = frame_of(put(f"a,b\n1,x\n{word},y\n2.5,z\n"))
-    assert frame["a"].dtype == np.float64
-    assert frame["a"].isna().tolist() == [False, True, False]
+def test_a_word_for_missing_is_missing_among_numbers(put):
+    words = ["NA", "N/A", "NaN", "nan", "null", "NULL", "None", "", " "]
+    columns = [f"c{i}" for i in range(len(words))]
+    rows = [columns, ["1"] * len(words), words, ["2.5"] * len(words)]
+    frame = frame_of(put("".join(",".join([*row, "x"]) + "\n" for row in rows)))
+    wrong = [
+        word
+        for word, name in zip(words, columns, strict=True)
+        if frame[name].dtype != np.float64 or frame[name].isna().tolist() != [False, True, False]
+    ]
+    assert wrong == []
 
 
 def test_a_word_for_missing_is_text_among_texts(put):
@@ -118,12 +125,11 @@ def test_the_kind_is_found_from_the_last_row_too(put):
     assert kinds_of(put("a,b\n" + "\n".join(["1,"] * 30_000) + "\n1,2020-01-01\n"))["b"] == "date"
 
 
-@pytest.mark.parametrize(
-    "value", ["00501", "12345678901234567890123", "1_000", "0x1A", "1,5", "1 0"]
-)
-def test_what_would_come_back_different_is_text(put, value):
-    frame = frame_of(put(f'a,b\n"{value}",1\n"12",2\n'))
-    assert frame["a"].tolist() == [value, "12"]
+def test_what_would_come_back_different_is_text(put):
+    values = ["00501", "12345678901234567890123", "1_000", "0x1A", "1,5", "1 0"]
+    columns = {f"c{i}": [value, "12"] for i, value in enumerate(values)}
+    path = put(pd.DataFrame(columns).to_csv(index=False, quoting=csv.QUOTE_ALL))
+    assert frame_of(path).to_dict("list") == columns
 
 
 def test_infinity_is_a_number_and_no_crash(put):
@@ -167,8 +173,8 @@ field = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.tuples(field, field), min_size=1, max_size=5))
+@settings(max_examples=8, deadline=None)
+@given(st.lists(st.tuples(field, field), min_size=1, max_size=20))
 def test_text_comes_back_as_it_was_written(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("csv") / "t.csv"
     with open(path, "w", encoding="utf-8", newline="") as file:
@@ -180,8 +186,8 @@ def test_text_comes_back_as_it_was_written(tmp_path_factory, rows):
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=6))
+@settings(max_examples=8, deadline=None)
+@given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=20))
 def test_numbers_come_back_to_the_last_bit(tmp_path_factory, values):
     path = tmp_path_factory.mktemp("csv") / "t.csv"
     pd.DataFrame({"a": values}).to_csv(path, index=False)
@@ -241,9 +247,9 @@ def test_a_ragged_row_far_down_is_named_by_its_line(put):
 
 @pytest.mark.slow
 def test_many_columns_work(put):
-    names = [f"c{i}" for i in range(500)]
-    frame = frame_of(put(",".join(names) + "\n" + ",".join("1" * 500) + "\n"))
-    assert frame.shape == (1, 500)
+    names = [f"c{i}" for i in range(200)]
+    frame = frame_of(put(",".join(names) + "\n" + ",".join("1" * 200) + "\n"))
+    assert frame.shape == (1, 200)
 
 
 @pytest.mark.slow
@@ -360,20 +366,26 @@ def test_files_with_different_columns_are_refused(put, other, message):
         open_tables(paths)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    ["it's.csv", "100%.csv", "a b.csv", "o[1].csv", "a*b.csv", "a?.csv", 'q".csv', "é漢.csv",
-     "$1.csv", "x;--.csv", "{a,b}.csv", "back\\slash.csv", "-.csv"],
-)  # fmt: skip
-def test_strange_file_names_mean_that_file(put, name):
-    put("a\n9\n", "o1.csv"), put("a\n9\n", "aXb.csv"), put("a\n9\n", "a1.csv")
-    path = put("a\n1\n", name)
-    assert frame_of(path)["a"].tolist() == [1]
-    with open_tables([path]) as table:
-        out = Path(path).with_name("out-" + name)
-        write_table(table, out, force=False)
-    assert frame_of(str(out))["a"].tolist() == [1]
+def test_strange_file_names_mean_that_file(put):
+    names = [
+        "it's.csv",
+        "100%.csv",
+        "a b.csv",
+        "o[1].csv",
+        "a*b.csv",
+        "a?.csv",
+        'q".csv',
+        "é漢.csv",
+    ]
+    names += ["$1.csv", "x;--.csv", "{a,b}.csv", "back\\slash.csv", "-.csv"]
+    put("a\n99\n", "o1.csv"), put("a\n99\n", "aXb.csv"), put("a\n99\n", "a1.csv")
+    paths = [put(f"a\n{i}\n", name) for i, name in enumerate(names)]
+    assert frame_of(*paths)["a"].tolist() == list(range(len(names)))
+    outs = [Path(path).with_name("out-" + name) for path, name in zip(paths, names, strict=True)]
+    with open_tables([put("a\n7\n", "seven.csv")]) as table:
+        for out in outs:
+            write_table(table, out, force=False)
+    assert [out.read_text() for out in outs] == ["a\n7\n"] * len(names)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
@@ -577,10 +589,10 @@ def test_parquet_files_must_fit_together(parquet):
 # Writing
 
 
-def big_table(path, n=100_000):
+def big_table(path, n):
     duckdb.execute(
         f"COPY (SELECT i, hash(i) AS h, i % 7 = 0 AS b, 'x' || i AS t FROM range({n}) r(i)) TO "
-        f"'{path}' (ROW_GROUP_SIZE 5000)"
+        f"'{path}' (ROW_GROUP_SIZE 2048)"
     )
     return str(path)
 
@@ -588,7 +600,8 @@ def big_table(path, n=100_000):
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".tsv", ".csv.gz"])
 def test_the_output_has_the_rows_of_the_input_in_their_order(tmp_path, suffix):
-    source = big_table(tmp_path / "in.parquet")
+    n = 40_000
+    source = big_table(tmp_path / "in.parquet", n)
     with open_tables([source], types={"h": "text"}) as table:
         texts = [f"x{i}" for i in range(100)]  # DuckDB makes a join of these, which loses the order
         lazy = nw.from_native(table.relation).with_columns(
@@ -601,10 +614,10 @@ def test_the_output_has_the_rows_of_the_input_in_their_order(tmp_path, suffix):
             table.with_relation(lazy.to_native()), tmp_path / f"out{suffix}", force=False
         )
     frame = frame_of(str(out), types={"h": "text"})
-    assert np.array_equal(frame["i"], np.arange(100_000))
+    assert np.array_equal(frame["i"], np.arange(n))
     assert np.array_equal(frame["j"], 2 * frame["i"])
     assert np.array_equal(frame["k"], np.where(frame["i"] < 100, frame["i"], -1))
-    assert frame["t"].iloc[-1] == "x99999" and frame["b"].dtype == bool
+    assert frame["t"].iloc[-1] == f"x{n - 1}" and frame["b"].dtype == bool
     assert [p.name for p in tmp_path.iterdir()].count(out.name) == len(list(tmp_path.iterdir())) - 1
 
 
@@ -616,9 +629,10 @@ def test_missing_values_and_quotes_survive_a_csv_file(put, tmp_path):
 
 
 @pytest.mark.slow
-def test_progress_goes_from_nothing_to_everything(tmp_path):
+def test_progress_goes_from_nothing_to_everything(tmp_path, monkeypatch):
+    monkeypatch.setattr("commod._io.interruption.POLL", 0.002)
     shares = []
-    with open_tables([big_table(tmp_path / "in.parquet", 2_000_000)]) as table:
+    with open_tables([big_table(tmp_path / "in.parquet", 200_000)]) as table:
         write_table(table, tmp_path / "out.csv", force=False, progress=shares.append)
     assert shares == sorted(shares) and shares[-1] == 1.0 and len(shares) > 1
 
@@ -719,10 +733,9 @@ SLOW_WRITE = """
     [
         (signal.SIGINT, (), -signal.SIGINT),
         (signal.SIGTERM, ("handles SIGTERM",), 128 + signal.SIGTERM),
-        (signal.SIGTERM, (), -signal.SIGTERM),
         (signal.SIGKILL, (), -signal.SIGKILL),
     ],
-    ids=["interrupted", "ended with a handler", "ended", "killed"],
+    ids=["interrupted", "ended with a handler", "killed"],
 )
 @pytest.mark.usefixtures("heard_interrupts")
 def test_a_run_that_is_ended_leaves_the_earlier_file(put, tmp_path, number, handler, exit_code):
@@ -735,7 +748,7 @@ def test_a_run_that_is_ended_leaves_the_earlier_file(put, tmp_path, number, hand
     process.stdout.close()
     assert process.wait() == exit_code
     assert out.read_text() == "earlier"
-    if number == signal.SIGKILL or (number == signal.SIGTERM and not handler):
+    if number == signal.SIGKILL:  # or another signal that nobody handles
         # Python could not remove the temporary file: the next write does.
         (left,) = set(folder.iterdir()) - {out}
         assert left.name.startswith(".t.csv.")
@@ -907,6 +920,22 @@ def test_the_copy_of_a_killed_process_is_removed_by_the_next_and_no_sooner(put, 
     assert private_folder_names(temporary) == []
 
 
+@contextmanager
+def limited_to(seconds):
+    """Fail where the block takes longer, also where it waits in a system call."""
+
+    def fail(number, frame):
+        raise AssertionError(f"still busy after {seconds} seconds")
+
+    earlier = signal.signal(signal.SIGALRM, fail)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, earlier)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="no locks on Windows")
 def test_folders_and_links_that_are_not_ours_stay(temporary, tmp_path):
     victim = tmp_path / "victim"
@@ -925,8 +954,10 @@ def test_folders_and_links_that_are_not_ours_stay(temporary, tmp_path):
     inside.mkdir(mode=0o700)
     (inside / ".commod-lock").symlink_to(victim / ".commod-lock")
     (temporary / "commod-file").write_text("")
-    names = ["commod-file", "commod-link", "commod-linked-lock", "commod-plain", "commod-shared"]
-    assert private_folder_names(temporary) == names
+    os.mkfifo(temporary / "commod-pipe", 0o700)
+    names = ["commod-file", "commod-link", "commod-linked-lock", "commod-pipe", "commod-plain"]
+    with limited_to(10):  # whoever opens the pipe waits for ever
+        assert private_folder_names(temporary) == [*names, "commod-shared"]
     assert (victim / "data.csv").exists()
 
 

@@ -84,7 +84,7 @@ def rounded(value):
 
 
 @pytest.mark.slow
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     st.integers(0, 999), st.integers(1, 4), st.integers(0, 4), st.sampled_from(["rows", "frame"])
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -40,17 +39,17 @@ def unnamed(text: str, labels: tuple[str, ...]) -> list[str]:
     ]
 
 
+FEW_GAINS = {"max_changes": 0.02, "direction": "gains_only"}
 FITS = [
     {"labels": labels, "counted": counted, "constraints": constraints, **more}
-    for (labels, counted, constraints), more in zip(
-        product(
-            [(0, 1), ("no", "yes")],
-            ["default", "first", "paper"],
-            ["demographic_parity", "equalized_odds", "false_positive_rate_parity"],
-        ),
-        [{}, {"max_changes": 0.02, "direction": "gains_only"}, {"min_group_size": 60}] * 6,
-        strict=True,
-    )
+    for labels, counted, constraints, more in [
+        ((0, 1), "default", "demographic_parity", {}),
+        ((0, 1), "first", "equalized_odds", FEW_GAINS),
+        ((0, 1), "paper", "false_positive_rate_parity", {"min_group_size": 60}),
+        (("no", "yes"), "default", "false_positive_rate_parity", {}),
+        (("no", "yes"), "first", "demographic_parity", {"min_group_size": 60}),
+        (("no", "yes"), "paper", "equalized_odds", FEW_GAINS),
+    ]
 ] + [
     {"labels": (0, 1), "counted": "first", "constraints": "demographic_parity", "confidence": 0.9},
     {"labels": (0, 1), "counted": "default", "constraints": "demographic_parity", "target": 1.0},

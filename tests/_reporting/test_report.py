@@ -16,7 +16,7 @@ from commod import _text
 from commod._record import Audit, Estimate, TradeOff, to_plain
 from commod._reporting.render import render_html, render_markdown, report
 from commod._reporting.render.page import first_step
-from commod._reporting.render.texts import NO_PROOF
+from commod._reporting.render.texts import NO_PROOF, target_state
 from commod.exceptions import InputError, InputTypeError
 
 FULL = audits.audit()
@@ -98,7 +98,8 @@ def missing(record, text):
         (path, value)
         for path, value in numbers(to_plain(record))
         if not any(
-            re.search(rf"(?<![\d.,]){re.escape(way)}(?!\d)", text) for way in ways_to_write(value)
+            way in text and re.search(rf"(?<![\d.,]){re.escape(way)}(?!\d)", text)
+            for way in ways_to_write(value)
         )
     ]
 
@@ -133,8 +134,16 @@ def test_the_table_of_steps_has_every_step(page, markdown):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("trade_off", [None, STEPS, audits.randomised(), audits.trade_off(0)])
-@pytest.mark.parametrize("found", [FULL, audits.bare()], ids=["full", "bare"])
+@pytest.mark.parametrize(
+    ("found", "trade_off"),
+    [
+        (FULL, STEPS),
+        (FULL, audits.randomised()),
+        (FULL, audits.trade_off(0)),
+        (audits.bare(), audits.randomised()),
+        (audits.bare(), None),
+    ],
+)
 def test_undefined_numbers_are_never_written_as_code(found, trade_off):
     text = Page(render_html(found, trade_off)).text + render_markdown(found, trade_off)
     text = re.sub("None( was found|: every)", "", text)
@@ -224,6 +233,31 @@ def test_the_groups_furthest_apart_are_named_before_and_after():
     assert "After: of 100 people in group c, 30 get the favourable outcome; in group" in text
 
 
+def test_the_figures_of_refits_and_of_subgroups_are_in_sentences(page, markdown):
+    for text in (page.text, markdown):
+        assert "and the fairness metric between 0.741 and 0.834." in text
+        assert "57 subgroups of at least 50 people were tested. Nothing is known about 19" in text
+        assert "2 of those tested fare clearly worse than the people" in text
+    everything = replace(FULL, subgroups=replace(FULL.subgroups, n_too_small=0))
+    assert "Nothing is known about" not in render_markdown(everything)
+
+
+def test_whether_the_target_is_reached_is_the_answer_of_its_check():
+    other, first = FULL.checks[2], replace(FULL.checks[0], code="CM101", state="passed")
+    assert other.state == "failed"
+    for checks in ((first, other), (other, first)):
+        assert target_state(replace(FULL, checks=checks))[1] == "reached on these rows"
+    missed = replace(FULL, checks=(replace(first, state="failed"), FULL.checks[1]))
+    assert target_state(missed)[1] == "not reached on these rows"
+    assert target_state(replace(FULL, checks=())) == ("", "")
+
+
+def test_the_title_of_a_notebook_page_comes_before_its_sentences():
+    html = FULL._repr_html_()
+    assert f'<div class="commod-title"><bdi>{FULL.title}</bdi></div>' in html
+    assert html.index(FULL.title) < html.index("You asked for") < html.index("<table")
+
+
 def test_thousands_of_groups_do_not_fill_the_page():
     groups = tuple(replace(FULL.groups[0], name=f"g{i}", compared=i > 4990) for i in range(5000))
     html = render_html(replace(FULL, groups=groups))
@@ -304,17 +338,22 @@ def test_the_slider_starts_at_what_was_asked_for():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", audits.HOSTILE)
+@pytest.mark.parametrize("name", ["all", "closing", "attribute", "controls", "json", "long word"])
 def test_hostile_names_are_inert_and_readable_in_html(name, page):
-    text = audits.HOSTILE[name]
-    found = Page(render_html(*audits.hostile(text)))
+    """All names have a line in each table; those who may break out are in every other place too."""
+    if name == "all":
+        texts = list(audits.HOSTILE.values())
+        found = Page(render_html(*audits.hostile_together(texts)))
+    else:
+        texts = [audits.HOSTILE[name]]
+        found = Page(render_html(*audits.hostile(texts[0])))
     assert found.kinds <= page.kinds  # no element and no attribute came from a name
     for tag, attributes in found.elements:
         address = attributes.get("href", "#")
         assert address.startswith("#") or (tag, address) == ("link", "data:,")
-    shown = _text.plain(text)
-    assert shown[:30].split("…")[0] in found.text
-    assert shown in found.text  # the whole of it can be reached
+    for shown in map(_text.plain, texts):
+        assert shown[:30].split("…")[0] in found.text
+        assert shown in found.text  # the whole of it can be reached
     assert not re.search(
         "[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066\u2067\ud800-\udfff]", found.text
     )
@@ -348,6 +387,10 @@ def test_hostile_names_survive_json(name, tmp_path):
     made, steps = audits.hostile(audits.HOSTILE[name])
     place = report(made, tmp_path / "a.json", frontier=steps)
     assert Audit.from_json(place.read_text("utf-8")) == made
+
+
+def test_names_that_cannot_be_encoded_are_written(tmp_path):
+    made, steps = audits.hostile(audits.HOSTILE["controls"])
     for suffix in ("html", "md"):
         assert report(made, tmp_path / f"a.{suffix}", frontier=steps).read_text("utf-8")
 

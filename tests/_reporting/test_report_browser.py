@@ -1,5 +1,6 @@
 """The report in a real browser: Debian's Chromium, driven by Playwright."""
 
+import json
 from dataclasses import replace
 
 import audits
@@ -34,7 +35,7 @@ TEXTS = """() => {
                    top: box.top + scrollY, bottom: box.bottom + scrollY });
     }
   }
-  return found;
+  return JSON.stringify(found);  // as one text: Playwright takes long for many objects
 }"""
 CUT = """() => [...document.querySelectorAll("body *")].filter((e) => {
   const style = getComputedStyle(e);
@@ -60,7 +61,7 @@ CONTRASTS = """() => {
     }
     return [255, 255, 255];
   };
-  return [...document.querySelectorAll("body *")].filter((e) => e.checkVisibility()
+  const all = [...document.querySelectorAll("body *")].filter((e) => e.checkVisibility()
       && !e.closest("script, style, noscript, .skip")
       && [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim())).map((e) => {
     const style = getComputedStyle(e);
@@ -69,6 +70,7 @@ CONTRASTS = """() => {
     return [(Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05),
             `${e.tagName} ${e.textContent.trim().slice(0, 40)}`];
   });
+  return { n: all.length, pale: all.filter(([contrast]) => !(contrast >= 4.5)) };
 }"""
 
 
@@ -122,10 +124,16 @@ def overlaps(boxes):
 def assert_in_order(page):
     width = page.viewport_size["width"]
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    boxes = page.evaluate(TEXTS)
+    boxes = json.loads(page.evaluate(TEXTS))
     assert [b for b in boxes if b["left"] < -0.5 or b["right"] > width + 0.5] == []
     assert page.evaluate(CUT) == []
     assert overlaps(boxes) == []
+
+
+def assert_readable(page):
+    contrasts = page.evaluate(CONTRASTS)
+    assert contrasts["n"] > 100
+    assert contrasts["pale"] == []
 
 
 def in_every_size(page):
@@ -145,13 +153,13 @@ def unfold(page):
         (FULL, STEPS),
         (audits.bare(), None),
         (FULL, audits.randomised()),
-        (replace(FULL, card=audits.card(n_lines=400)), audits.trade_off(40, 60)),
+        (replace(FULL, card=audits.card(n_lines=400)), audits.trade_off(20, 20)),
     ],
     ids=["full", "bare", "lots", "many"],
 )
 def test_nothing_overlaps_is_cut_or_runs_off_the_page(visit, found, trade_off):
     page = visit(found, trade_off)
-    if found is FULL:
+    if trade_off is STEPS:
         for resized in in_every_size(page):
             assert_in_order(resized)
     unfold(page)
@@ -162,8 +170,9 @@ def test_nothing_overlaps_is_cut_or_runs_off_the_page(visit, found, trade_off):
 LONG = ["long word", "long text"]
 
 
-@pytest.mark.parametrize("names", [[n for n in audits.HOSTILE if n not in LONG], LONG])
-def test_hostile_names_are_text_and_break_no_layout(visit, names):
+def test_hostile_names_are_text_and_break_no_layout(visit):
+    first, last = LONG  # they are in the title and in the names that all tables share as well
+    names = [first, *(name for name in audits.HOSTILE if name not in LONG), last]
     texts = [audits.HOSTILE[name] for name in names]
     page = visit(*audits.hostile_together(texts))
     page.locator("#step").press("ArrowRight")  # the script puts names in place as well
@@ -176,17 +185,16 @@ def test_hostile_names_are_text_and_break_no_layout(visit, names):
         for text in texts:
             assert any(shown.startswith(_text.plain(text)[:40]) for shown in found), text
     strongest = page.locator("[data-part=card] tbody th").all_text_contents()[1:]
-    assert len(strongest) == min(len(texts), SHOWN_TERMS)
+    assert len(strongest) == SHOWN_TERMS < len(texts)
     starts = tuple(_text.plain(text)[:40] for text in texts)
     assert all(shown.startswith(starts) for shown in strongest)
     for resized in in_every_size(page):
         assert_in_order(resized)
 
 
-@pytest.mark.parametrize("name", ["closing", "long word"])
-def test_what_ships_is_text_and_breaks_no_layout(visit, tmp_path, name):
-    place = tmp_path / "shipped.html"
-    place.write_text(render_html(FULL, None, audits.shipped(audits.HOSTILE[name])), "utf-8")
+def test_what_ships_is_text_and_breaks_no_layout(visit, tmp_path):
+    place, text = tmp_path / "shipped.html", audits.HOSTILE["closing"] + audits.HOSTILE["long word"]
+    place.write_text(render_html(FULL, None, audits.shipped(text)), "utf-8")
     page = visit(place=place)
     assert page.locator("img, iframe, object, [onerror], [onload], [onmouseover]").count() == 0
     assert page.locator("script").count() == 2  # the data block and the script of the page
@@ -234,7 +242,14 @@ def test_the_slider_shows_each_step_of_the_trade_off(visit):
         assert _text.points(step.card.intercept) in start
         for line, text in zip(step.card.lines, lines, strict=True):
             assert line.term in text and _text.points(line.points) in text
-        places.add(page.locator("[data-marker]").get_attribute("transform"))
+        dot, marker = page.evaluate(
+            """(i) => [document.querySelectorAll(".frontier circle.made")[i],
+                       document.querySelector("[data-marker] .core")]
+                .map((e) => e.getBoundingClientRect()).map((box) => [box.x, box.y])""",
+            i,
+        )
+        assert marker == pytest.approx(dot, abs=0.2)  # the dot on the chart is the step
+        places.add(tuple(marker))
     assert len(places) == 8
 
 
@@ -254,10 +269,15 @@ def test_the_slider_moves_by_keyboard_and_by_its_buttons(visit):
     assert shown_step(page) == expected_step(STEPS.steps[0])
 
 
-def test_the_report_of_the_demo_is_in_order(visit, demo):
+def test_the_report_of_the_demo_is_in_order_and_its_first_screen_needs_no_glossary(visit, demo):
     page = visit(place=demo[1] / "report.html")
-    for resized in in_every_size(page):
-        assert_in_order(resized)
+    first = page.locator("section.answer").inner_text()
+    for words in ("people", "gain", "lose", "of 100", "low risk", "high risk", "Target:"):
+        assert words in first
+    for jargon in ("logit", "TPR", "FPR", "AUC", "Wilson", "DeLong", "null", "NaN", "None"):
+        assert jargon not in first
+    figures = page.locator("section.answer .figures").bounding_box()
+    assert figures["y"] + figures["height"] < SIZES["desk"][1]
     sentences = set()
     slider = page.locator("#step")
     slider.press("Home")
@@ -268,17 +288,6 @@ def test_the_report_of_the_demo_is_in_order(visit, demo):
     unfold(page)
     for resized in in_every_size(page):
         assert_in_order(resized)
-
-
-def test_the_first_screen_of_the_demo_needs_no_glossary(visit, demo):
-    page = visit(place=demo[1] / "report.html")
-    first = page.locator("section.answer").inner_text()
-    for words in ("people", "gain", "lose", "of 100", "low risk", "high risk", "Target:"):
-        assert words in first
-    for jargon in ("logit", "TPR", "FPR", "AUC", "Wilson", "DeLong", "null", "NaN", "None"):
-        assert jargon not in first
-    height = page.locator("section.answer .figures").bounding_box()
-    assert height["y"] + height["height"] < SIZES["desk"][1]
 
 
 def test_the_slider_shows_the_figures_of_the_frontier(visit):
@@ -297,26 +306,13 @@ def test_the_slider_shows_the_figures_of_the_frontier(visit):
 
 
 def real_frontier():
-    rows = make_biased(700, random_state=0)
+    rows = make_biased(400, random_state=0)
     model = LogisticRegression().fit(rows.data, rows.target)
     group = {"sensitive_features": rows.sensitive_features}
     update = quick_control(model)
     curve = frontier(update, rows.data, rows.target, targets=[0.7, 0.8, 0.9], **group)
     after = curve.select(target=0.8).predict(rows.data)
     return curve, make_audit(model.predict(rows.data), after, y_true=rows.target, **group)
-
-
-def test_the_dot_on_the_chart_is_the_step(visit):
-    page = visit()
-    for i in (0, 7):
-        page.locator("#step").fill(str(i))
-        boxes = page.evaluate(
-            """(i) => [document.querySelectorAll(".frontier circle.made")[i],
-                       document.querySelector("[data-marker] .core")]
-                .map((e) => e.getBoundingClientRect()).map((box) => [box.x, box.y])""",
-            i,
-        )
-        assert boxes[0] == pytest.approx(boxes[1], abs=0.2)
 
 
 def test_a_trade_off_without_segments_and_scorecards_can_be_walked(visit):
@@ -330,9 +326,8 @@ def test_a_trade_off_without_segments_and_scorecards_can_be_walked(visit):
     assert page.locator("[data-part] table:visible").count() == 0
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_tables_sort_numbers_by_value_and_what_is_not_known_last(visit, size):
-    page = visit(size=size)
+def test_tables_sort_numbers_by_value_and_what_is_not_known_last(visit):
+    page = visit(size="phone")  # where a table is laid out in another way than on a desk
     table = page.locator("table.outcomes")
     people = table.get_by_role("button", name="People")
     column = "table.outcomes tbody td:nth-child(2)"
@@ -358,18 +353,22 @@ def test_tables_sort_numbers_by_value_and_what_is_not_known_last(visit, size):
         assert all("not measured" not in cell for cell in cells[:-2])
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_can_be_read_in_both_colours(visit, scheme):
-    page = visit(color_scheme=scheme)
+def test_every_text_can_be_read_in_both_colours(visit):
+    page = visit(color_scheme="dark")
     unfold(page)
-    assert [one for one in page.evaluate(CONTRASTS) if one[0] < 4.5] == []
     ground = "getComputedStyle(document.body).backgroundColor"
-    before = page.evaluate(ground)
+    dark = page.evaluate(ground)
+    assert_readable(page)
     page.get_by_role("button", name="colours").click()
-    assert page.evaluate(ground) != before
-    assert [one for one in page.evaluate(CONTRASTS) if one[0] < 4.5] == []
+    light = page.evaluate(ground)
+    assert light != dark
+    assert_readable(page)
     page.get_by_role("button", name="colours").click()
-    assert page.evaluate(ground) == before
+    assert page.evaluate(ground) == dark
+    other = visit(color_scheme="light")
+    assert other.evaluate(ground) == light
+    other.get_by_role("button", name="colours").click()
+    assert other.evaluate(ground) == dark
 
 
 def test_print_shows_everything_on_white(visit):
@@ -387,7 +386,7 @@ def test_print_shows_everything_on_white(visit):
         assert page.locator(f"table.{table}").is_visible()
     assert "Step 3 of 8" in page.locator("[data-sentence]").inner_text()
     assert_in_order(page)
-    assert [one for one in page.evaluate(CONTRASTS) if one[0] < 4.5] == []
+    assert_readable(page)
     page.emulate_media(media="screen")
     folded.nth(3).wait_for(state="attached")
 
@@ -402,15 +401,11 @@ def test_without_scripts_everything_can_be_read(visit):
     assert shown_step(page) == expected_step(STEPS.steps[4])
 
 
-def test_the_answer_is_on_the_first_screen(visit):
+def test_the_answer_is_on_the_first_screen_and_the_keyboard_reaches_it_first(visit):
     page = visit()
     for part in ("h1", ".answer > .lead", ".figures .big >> nth=3", ".notice", ".rates svg"):
         box = page.locator(part).bounding_box()
         assert box["y"] + box["height"] < 860
-
-
-def test_the_keyboard_reaches_the_report_first(visit):
-    page = visit()
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the report"
     assert page.locator(".skip").bounding_box()["y"] >= 0

@@ -289,7 +289,7 @@ row = st.tuples(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(row, min_size=1, max_size=60))
 def test_counts_equal_those_of_the_conditions_applied_again(rows):
     x, group, flag, before, changed = (list(column) for column in zip(*rows, strict=True))
@@ -301,7 +301,7 @@ def test_counts_equal_those_of_the_conditions_applied_again(rows):
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([0.0, 0.02, 0.1]), st.integers(80, 400))
 def test_counts_of_rules_that_describe_something(seed, noise, n):
     rng = np.random.default_rng(seed)

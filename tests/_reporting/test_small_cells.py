@@ -1,13 +1,15 @@
 """The audit says how well the points of small categories tell the group of their people."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from commod import ScoreColumn, audit, explain
 from commod._data.columns import read_columns
-from commod._record import CardLine
-from commod._reporting.audit.checks import SmallCellPoints
+from commod._record import CardLine, Estimate
+from commod._reporting.audit.checks import CHECKS, MAX_AREA, SmallCellPoints, checks_of
 from quick_updates import quick_control
 
 N, N_TOWNS = 2_000, 50
@@ -44,6 +46,25 @@ def test_small_towns_that_tell_the_group_fail_the_check(check):
     assert answer.state == "failed"
     assert "The points of categories that fewer than 100 people share predict" in answer.sentence
     assert "people of the audited rows" in answer.sentence
+
+
+def test_an_area_at_the_bar_is_within_it():
+    def state(low, high):
+        found = SimpleNamespace(
+            rows="rows",
+            n=900,
+            level=0.95,
+            n_in_small_cells=40,
+            compared_names=["a"],
+            small_cell_areas=[Estimate(0.5 * (low + high), low, high)],
+        )
+        (answer,) = checks_of(found, [check for check in CHECKS if check.code == "CM306"])
+        return answer.state
+
+    assert state(0.55, MAX_AREA) == "passed"
+    assert state(0.55, MAX_AREA + 1e-9) == state(MAX_AREA, 0.7) == "not enough evidence"
+    assert state(MAX_AREA + 1e-9, 0.7) == "failed"
+    assert state(0.3, 0.35) == "failed"  # who is not in the group is predicted equally well
 
 
 def test_the_check_is_absent_where_no_small_category_has_points(check):

@@ -231,6 +231,7 @@ def test_a_report_shows_all_constraints_and_strata(table, tmp_path, name):
     text = (tmp_path / name if path is None else path).read_text()
     for words in ("law", "maths", "not kept", "1 stratum is compared but not listed"):
         assert words in text
+    assert "maximum rate, at most 0.2" in text.replace("\\", "")
 
 
 @pytest.fixture(scope="module")

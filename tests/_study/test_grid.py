@@ -10,6 +10,8 @@ from commod.datasets import make_biased
 from commod.updates import _trained
 from commod.updates.commod import fit_grid
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 
 @pytest.fixture(scope="module")
 def data():
@@ -20,7 +22,8 @@ def data():
 
 def grid(data, *settings, **params):
     model, X, y, s = data
-    update = COMMOD(model, **{"epochs": 20, "warmup_epochs": 2, "adversary_steps": 1, **params})
+    quickest = {"epochs": 10, "warmup_epochs": 2, "adversary_steps": 1, "adversary_hidden": (8,)}
+    update = COMMOD(model, **{**quickest, **params})
     return fit_grid(update, settings, X, y, sensitive_features=s)
 
 

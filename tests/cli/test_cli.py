@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import shlex
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,7 @@ from sklearn.linear_model import LogisticRegression
 
 import commod
 from commod import ControlledDebiaser, Patch, ScoreColumn, metrics
+from commod.updates import _candidates
 from quick_updates import quick_control
 
 pytest.importorskip("duckdb")
@@ -41,12 +41,6 @@ def fitted_patch(update):
     table = people(2000, 0)
     X = table.drop(columns=["y", "race"])
     return update.fit(X, table["y"], sensitive_features=table["race"]).to_patch()
-
-
-def run_installed(*arguments, **options):
-    return subprocess.run(
-        [COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False, **options
-    )
 
 
 def assert_one_sentence(outcome, *words):
@@ -89,7 +83,7 @@ def test_debias_writes_the_patch_of_the_same_fit(folder, call):
 
 @pytest.mark.slow
 def test_apply_edits_as_the_library_does(folder, call, patch_file):
-    for name in ("out.parquet", "out.csv", "out.csv.gz"):
+    for name in ("out.parquet", "out.csv.gz"):
         told = ("apply", patch_file, "new.csv", name, "--score", "f", "--calibrated")
         code, out, _ = call(*told)
         assert code == 0 and "decisions changed" in out
@@ -100,6 +94,8 @@ def test_apply_edits_as_the_library_does(folder, call, patch_file):
         for column in ("commod_score", "commod_calibrated"):
             np.testing.assert_allclose(edited[column], expected[column], atol=1e-9)
         assert edited["income"].tolist() == expected["income"].tolist(), "in the same order"
+    told = ("check", patch_file, "out.parquet", "--sensitive", "race", "--at-least", "0.1")
+    assert call(*told)[0] == 0, "a table that was edited can be checked"
 
 
 def test_apply_writes_the_columns_that_are_named(folder, call, patch_file):
@@ -124,7 +120,6 @@ def test_check_says_whether_a_patch_still_holds(folder, call, patch_file):
     fair = metrics.p_rule(None, edited["commod_decision"], sensitive_features=table["race"])
     verdicts = {
         fair - 0.15: (0, "holds", True),
-        fair - 0.01: (3, "not enough evidence", None),
         fair + 0.01: (3, "not enough evidence", None),
         fair + 0.15: (1, "does not hold", False),
     }
@@ -140,17 +135,17 @@ def test_check_says_whether_a_patch_still_holds(folder, call, patch_file):
     assert code == 1 and "changes more than allowed" in out and "The patch holds" in out
 
 
-def test_check_knows_the_direction_of_a_gap(folder, call, patch_file):
-    told = (patch_file, "new.csv", "--sensitive", "race", "--score", "f", "--label", "y", "--json")
+def test_check_knows_the_direction_of_a_gap(folder, call):
+    told = ("new.csv", "--sensitive", "race", "--score", "f", "--label", "y", "--json")
     update = quick_control(ScoreColumn("f"), constraints="equalized_odds", target=0.3)
     table = pd.read_csv("train.csv")
     X = table.drop(columns=["y", "race"])
     update.fit(X, table["y"], sensitive_features=table["race"]).to_patch().save("gap.json")
     verdicts = [
-        json.loads(call("check", "gap.json", *told[1:], "--at-most", bar)[1])["verdict"]
-        for bar in ("0.9", "0.3", "0.01")
+        json.loads(call("check", "gap.json", *told, "--at-most", bar)[1])["verdict"]
+        for bar in ("0.9", "0.01")
     ]
-    assert verdicts[0] == "holds" and verdicts[-1] == "does not hold"
+    assert verdicts == ["holds", "does not hold"]
 
 
 def test_check_says_how_many_rows_have_no_score(folder, call, patch_file):
@@ -158,11 +153,9 @@ def test_check_says_how_many_rows_have_no_score(folder, call, patch_file):
     table.loc[:9, "f"] = None
     table.to_csv("holes.csv", index=False)
     told = (patch_file, "holes.csv", "--sensitive", "race", "--score", "f", "--at-least", "0.1")
-    code, out, _ = call("check", *told)
-    assert code == 0 and "Note: 10 rows without a score (f) were left out." in out
-    assert json.loads(call("check", *told, "--json")[1])["notes"] == [
-        "10 rows without a score (f) were left out."
-    ]
+    code, out, _ = call("check", *told, "--json")
+    assert code == 0
+    assert json.loads(out)["notes"] == ["10 rows without a score (f) were left out."]
 
 
 def test_a_threshold_above_every_score_is_an_error_with_the_way_out(folder, call):
@@ -174,15 +167,16 @@ def test_a_threshold_above_every_score_is_an_error_with_the_way_out(folder, call
 def test_debias_names_groups_left_out_and_the_patch_counts_them(folder, call):
     table = pd.read_csv("train.csv")
     table.loc[:24, "race"] = "seldom"
+    table.loc[25:54, "race"] = "as many as count"
     table.to_csv("train.csv", index=False)
-    code, out, _ = call("debias", "train.csv", *FIT, "--at-least", "0.8")
+    code, out, _ = call("debias", "train.csv", *FIT, "--at-least", "0.6")
     assert (
         code == 0
         and "seldom (25 rows, rate" in out
-        and "Over all 3 groups the P-rule of label 1 is" in out
+        and "Over all 4 groups the P-rule of label 1 is" in out
     )
     assert "seldom" not in Path("patch.json").read_text()
-    code, out, _ = call("debias", "train.csv", *FIT, "--at-least", "0.8", "--force", "--json")
+    code, out, _ = call("debias", "train.csv", *FIT, "--at-least", "0.6", "--force", "--json")
     (group,) = json.loads(out)["groups_left_out"]
     assert (group["name"], group["n"]) == ("seldom", 25)
 
@@ -203,13 +197,6 @@ def test_a_retrained_score_is_checked_alike(folder, call, patch_file):
     assert code == 1 and "The patch does not hold" in out
 
 
-@pytest.mark.slow
-def test_a_table_that_was_edited_can_be_checked(folder, call, patch_file):
-    call("apply", patch_file, "new.csv", "edited.parquet")
-    told = (patch_file, "--sensitive", "race", "--at-least", "0.1")
-    assert call("check", *told, "edited.parquet")[0] == call("check", *told, "new.csv")[0] == 0
-
-
 def test_debias_with_models_in_files(folder, call):
     skops_io = pytest.importorskip("skops.io")
     import joblib
@@ -219,11 +206,17 @@ def test_debias_with_models_in_files(folder, call):
     skops_io.dump(model, "model.skops")
     joblib.dump(model, "model.pkl")
     told = ("debias", "train.csv", "--label", "y", "--sensitive", "race", "--out", "p.json", "-q")
-    code, out, err = call(*told, "--model", "model.skops")
+    code, out, err = call(*told, "--model", "model.skops", "--ignore", "income")
     assert (code, out, err) == (0, "", "")
-    assert Patch.load("p.json").content.base.model == "LogisticRegression"
+    patch = Patch.load("p.json").content
+    assert patch.base.model == "LogisticRegression"
+    read = {column.name for column in patch.ratio.columns}
+    assert read <= {"age", "distance from the threshold"}, "the update does not, the model does"
     assert_one_sentence(call(*told, "--model", "model.pkl", "--force"), "--trust-pickle")
-    assert call(*told, "--model", "model.pkl", "--trust-pickle", "--force")[0] == 0
+    more = ("--trust-pickle", "--features", "age", "--force")
+    assert call(*told, "--model", "model.pkl", *more)[0] == 0
+    read = {column.name for column in Patch.load("p.json").content.ratio.columns}
+    assert read <= {"age", "distance from the threshold"}
 
 
 @pytest.mark.slow
@@ -280,18 +273,6 @@ def test_rows_held_out_decide_too(folder, call):
         if code:
             return
     pytest.fail("some half of the rows is less fair than the other")
-
-
-@pytest.mark.slow
-def test_columns_can_be_kept_from_the_update_but_not_from_the_model(folder, call):
-    skops_io = pytest.importorskip("skops.io")
-    table = pd.read_csv("train.csv")
-    skops_io.dump(LogisticRegression().fit(table[["income", "age"]], table["y"]), "model.skops")
-    told = ("debias", "train.csv", "--label", "y", "--sensitive", "race", "--model", "model.skops")
-    for more in (("--ignore", "income"), ("--features", "age")):
-        call(*told, *more, "-q", "--force")
-        read = {c.name for c in Patch.load("patch.json").content.ratio.columns}
-        assert read <= {"age", "distance from the threshold"}
 
 
 def test_a_column_that_determines_the_group_is_refused(folder, call):
@@ -356,12 +337,11 @@ def test_audit_keeps_people_of_missing_groups_on_request(folder, call):
     assert found[0]["unknown_groups"]["n_known"] == 150
 
 
-def test_check_keeps_people_of_missing_groups_on_request(folder, call):
-    assert call("debias", "train.csv", *FIT, "--at-least", "0.7")[0] == 0
+def test_check_keeps_people_of_missing_groups_on_request(folder, call, patch_file):
     table = pd.read_csv("train.csv").head(900)
     table.loc[::3, "race"] = None
     table.to_csv("partly.csv", index=False)
-    told = ("check", "patch.json", "partly.csv", "--sensitive", "race", "--score", "f", "--json")
+    told = ("check", patch_file, "partly.csv", "--sensitive", "race", "--score", "f", "--json")
     code, _, err = call(*told)
     assert code == 2 and "--unknown-groups ignore" in err
     code, out, err = call(*told, "--unknown-groups", "ignore")
@@ -391,6 +371,8 @@ def test_sql_is_printed_or_written(folder, call, patch_file):
     assert (folder / "edit.sql").read_text() == out
     assert_one_sentence(call(*told, "--out", "edit.sql"), "--force")
     assert "commod_calibrated" not in out and "commod_calibrated" in call(*told, "--calibrated")[1]
+    assert '"Gain"' in call(*told, "--column", "income=Gain")[1] and '"Gain"' not in out
+    assert_one_sentence(call(*told, "--column", "income"), "PATCH=TABLE", "age=AGE")
     bad = ("sql", patch_file, "--dialect", "duckdb", "--table", "a; drop table b", "--score", "f")
     assert_one_sentence(call(*bad))
 
@@ -407,8 +389,10 @@ def test_show_prints_one_page_and_what_differs(folder, call, patch_file):
 
 
 @pytest.mark.slow
-def test_compare_holds_methods_against_the_limit(folder, call):
-    told = ("compare", "train.csv", *TOLD, "--method", "ControlledDebiaser", "--method", "LPP")
+def test_compare_holds_methods_against_the_limit(folder, call, monkeypatch):
+    monkeypatch.setattr(_candidates, "N_TARGETS", 6)
+    people(300, 0).to_csv("few.csv", index=False)
+    told = ("compare", "few.csv", *TOLD, "--method", "ControlledDebiaser", "--method", "LPP")
     code, out, _ = call(*told, "--json", "--out", "c.csv", "--picture", "c.png")
     names = [line["method"] for line in json.loads(out)["changes_needed"]]
     assert code == 0 and names == ["ControlledDebiaser", "LPP", "exact limit"]
@@ -480,43 +464,42 @@ def test_errors_reach_machines_too(folder, call):
 
 @pytest.mark.slow
 def test_ten_thousand_columns_are_refused(folder, call):
-    wide = people(300, 0)
-    more = np.random.default_rng(0).integers(0, 9, (300, 10_000))
+    wide = people(20, 0)
+    more = np.random.default_rng(0).integers(0, 9, (20, 10_000))
     names = [f"c{i}" for i in range(10_000)]
     wide = pd.concat([wide, pd.DataFrame(more, columns=names)], axis=1)
     wide.to_csv("wide.csv", index=False)
     assert_one_sentence(call("debias", "wide.csv", *FIT), "10,006 columns")
 
 
-@pytest.mark.parametrize(
-    "options, words",
-    [
-        (["--threshold", "2"], ["threshold"]),
-        (["--confidence", "3"], ["confidence"]),
-        (["--max-changes", "-1"], ["--max-changes: ", "max_changes=-1.0"]),
-        (["--at-least", "7"], ["--at-least 7"]),
-        (["--gains-only", "--losses-only"], ["exclude each other"]),
-        (["--positive", "maybe"], ["--positive 'maybe'", "0, 1"]),
-        (["--type", "age"], ["COLUMN=TYPE"]),
-        (["--type", "age=colour"], ["colour"]),
-        (["--type", "town=number"], ["town"]),
-        (["--features", "height"], ["--features 'height'"]),
-        (["--ignore", "y"], ["--label", "--ignore"]),
-        (["--model", "model.skops"], ["one of them"]),
-        (["--test-size", "1.5"], ["--test-size"]),
-        (["--out", "no/such/folder/p.json"], ["folder"]),
-        (["--out", "train.csv"], ["train.csv"]),
-        (["--out", "."], ["folder"]),
-        (["--report", "r.xyz"], ["r.xyz"]),
-        (["--min-group-size", "5000"], ["--min-group-size: ", "min_group_size=5000"]),
-    ],
-)
-def test_a_bad_option_is_one_sentence(folder, call, options, words):
-    if options[0] == "--model":
-        Path("model.skops").write_text("")
+BAD_OPTIONS = [
+    (["--threshold", "2"], ["threshold"]),
+    (["--confidence", "3"], ["confidence"]),
+    (["--max-changes", "-1"], ["--max-changes: ", "max_changes=-1.0"]),
+    (["--at-least", "7"], ["--at-least 7"]),
+    (["--gains-only", "--losses-only"], ["exclude each other"]),
+    (["--positive", "maybe"], ["--positive 'maybe'", "0, 1"]),
+    (["--type", "age"], ["COLUMN=TYPE"]),
+    (["--type", "age=colour"], ["colour"]),
+    (["--type", "town=number"], ["town"]),
+    (["--features", "height"], ["--features 'height'"]),
+    (["--ignore", "y"], ["--label", "--ignore"]),
+    (["--model", "model.skops"], ["one of them"]),
+    (["--test-size", "1.5"], ["--test-size"]),
+    (["--out", "no/such/folder/p.json"], ["folder"]),
+    (["--out", "train.csv"], ["train.csv"]),
+    (["--out", "."], ["folder"]),
+    (["--report", "r.xyz"], ["r.xyz"]),
+    (["--min-group-size", "5000"], ["--min-group-size: ", "min_group_size=5000"]),
+]
+
+
+def test_a_bad_option_is_one_sentence(folder, call):
+    Path("model.skops").write_text("")
     before = sorted(p.name for p in folder.iterdir())
-    assert_one_sentence(call("debias", "train.csv", *FIT, *options), *words)
-    assert sorted(p.name for p in folder.iterdir()) == before
+    for options, words in BAD_OPTIONS:
+        assert_one_sentence(call("debias", "train.csv", *FIT, *options), *words)
+        assert sorted(p.name for p in folder.iterdir()) == before, options
 
 
 def test_nothing_is_overwritten_without_force(folder, call, patch_file):
@@ -551,12 +534,15 @@ def test_nothing_that_is_read_or_written_is_replaced(folder, call, patch_file):
 @pytest.mark.slow
 def test_a_mistyped_column_is_one_sentence(folder, call, patch_file):
     told = ("audit", "decided.csv", "--before", "old", "--after", "new")
-    for option in ("--sensitive", "--label", "--score-before"):
-        given = (
-            (option, "nope") if option == "--sensitive" else ("--sensitive", "race", option, "nope")
-        )
-        for more in ((), ("--counts-only",)):
-            assert_one_sentence(call(*told, *given, *more), option, "'nope'", "columns: ")
+    for option, more in (
+        ("--sensitive", ()),
+        ("--sensitive", ("--counts-only",)),
+        ("--label", ("--counts-only",)),
+        ("--score-before", ()),
+    ):
+        given = (option, "nope") if option == "--sensitive" else ("--sensitive", "race")
+        given = given if option == "--sensitive" else (*given, option, "nope")
+        assert_one_sentence(call(*told, *given, *more), option, "'nope'", "columns: ")
     assert_one_sentence(call("check", patch_file, "new.csv", "--sensitive", "nope"), "'nope'")
 
 
@@ -669,25 +655,10 @@ def test_columns_nobody_can_use_are_left_out_with_a_note(folder, call):
     assert code == 0 and "'id'" in notes and "'day'" in notes
 
 
-def test_a_full_disk_leaves_the_earlier_file(folder, call, patch_file, monkeypatch):
-    Path("p.json").write_text("earlier")
-    files = sorted(p.name for p in folder.iterdir())
-    replace = os.replace
-
-    def full(*arguments, **options):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", full)
-    code, _, err = call("debias", "train.csv", *FIT, "--out", "p.json", "--force")
-    assert code == 2 and err.count("\n") == 1 and "No space left" in err
-    monkeypatch.setattr(os, "replace", replace)
-    assert Path("p.json").read_text() == "earlier"
-    assert sorted(p.name for p in folder.iterdir()) == files
-
-
-@pytest.mark.parametrize("at", [1, 2, 3])
+@pytest.mark.parametrize("at", [1, 3])  # the first file and the last one
 def test_a_disk_that_fills_up_leaves_all_outputs_or_none(folder, call, monkeypatch, at):
     Path("r.html").write_text("earlier")
+    Path("p.json").write_text("earlier")
     files = sorted(p.name for p in folder.iterdir())
     replace, n_calls = os.replace, []
 
@@ -701,33 +672,8 @@ def test_a_disk_that_fills_up_leaves_all_outputs_or_none(folder, call, monkeypat
     outputs = ("--out", "p.json", "--ledger", "l.csv", "--report", "r.html", "--force")
     code, _, err = call("debias", "train.csv", *FIT, "--at-least", "0.7", *outputs)
     assert code == 2 and err.count("\n") == 1 and "No space left" in err
-    assert Path("r.html").read_text() == "earlier"
+    assert Path("r.html").read_text() == Path("p.json").read_text() == "earlier"
     assert sorted(p.name for p in folder.iterdir()) == files
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
-def test_an_apply_that_is_killed_leaves_the_earlier_file(folder, patch_file):
-    import duckdb
-
-    duckdb.execute(
-        "COPY (SELECT i * 1e-6 AS income, i % 60 AS age, 'Oslo' AS town, random() AS f "
-        "FROM range(1500000) t(i)) TO 'many.parquet' (FORMAT parquet)"
-    )
-    Path("out.csv").write_text("earlier")
-    before = {p.name for p in folder.iterdir()}
-    arguments = ["apply", patch_file, "many.parquet", "out.csv", "--score", "f", "--force"]
-    child = subprocess.Popen([COMMAND, *arguments], stderr=subprocess.PIPE, text=True)
-    while child.poll() is None and {p.name for p in folder.iterdir()} == before:
-        time.sleep(0.01)
-    assert child.poll() is None, "it was writing when it was stopped"
-    child.kill()
-    _, err = child.communicate()
-    assert child.returncode not in (0, 1), err
-    assert Path("out.csv").read_text() == "earlier"
-    assert "Traceback" not in err
-    left = {p.name for p in folder.iterdir()} - before
-    assert all(name.startswith(".") for name in left)
 
 
 # -- the command itself -----------------------------------------------------------------------
@@ -759,21 +705,22 @@ def test_a_wrong_use_is_one_sentence_too(call):
     assert code == 2 and "--sensitive" in json.loads(out)["error"]
 
 
-@pytest.mark.slow
-def test_files_are_written_wherever_words_cannot_be(folder):
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}  # which has the fewest letters
-    told = ("debias", "train.csv", *FIT, "--at-least", "0.8", "--force")
-    done = run_installed(*told, env=environment, encoding="latin-1")
-    assert done.returncode == 0 and "P-rule" in done.stdout, done.stderr
+def test_files_are_written_wherever_words_cannot_be(folder, call, monkeypatch):
+    shown = io.TextIOWrapper(io.BytesIO(), encoding="ascii")  # which has the fewest letters
+    monkeypatch.setattr(sys, "stdout", shown)
+    assert call("debias", "train.csv", *FIT, "--at-least", "0.8")[0] == 0
+    shown.flush()
+    assert "P-rule of label 1 \\u2265 0.8" in shown.buffer.getvalue().decode("ascii")
+    assert Patch.load("patch.json")
 
 
 @pytest.mark.slow
-def test_a_reader_that_stops_reading_does_not_stop_the_work(folder):
-    told = [str(COMMAND), "debias", "train.csv", *FIT, "--at-least", "0.8"]
+def test_a_reader_that_stops_reading_does_not_stop_the_work(folder, patch_file):
+    told = [str(COMMAND), "apply", str(patch_file), "new.csv", "out.csv", "--score", "f"]
     line = f"({shlex.join(told)}; echo $? > code) | true"
     done = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
     assert Path("code").read_text().strip() == "0", done.stderr
-    assert Patch.load("patch.json") and "Traceback" not in done.stderr
+    assert len(pd.read_csv("out.csv")) == 2000 and "Traceback" not in done.stderr
 
 
 def test_the_version_of_the_library_is_in_the_patch(patch_file):

@@ -50,17 +50,19 @@ def test_groups_of_several_columns_are_named_by_column(coded, call):
     assert code == 0 and "race = Black, is_old = over 50" in out
 
 
+# `debias` reads names as `audit` does; its labels are those of the column of labels
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("command", "name", "words"),
     [
-        (("--group-names", "women"), "VALUE=NAME"),
-        (("--group-names", "3=x"), "'3' is not one of"),
-        (("--group-names", "1=x", "--group-names", "1=y"), "twice"),
-        (("--group-names", "1=x", "--group-names", "2=x"), "do not merge groups"),
-        (("--label-names", "7=x"), "'7' is not one of the labels"),
+        ("debias", ("--group-names", "3=x"), "'3' is not one of"),
+        ("debias", ("--label-names", "7=x"), "'7' is not one of the labels"),
+        ("audit", ("--group-names", "women"), "VALUE=NAME"),
+        ("audit", ("--group-names", "3=x"), "'3' is not one of"),
+        ("audit", ("--group-names", "1=x", "--group-names", "1=y"), "twice"),
+        ("audit", ("--group-names", "1=x", "--group-names", "2=x"), "do not merge groups"),
+        ("audit", ("--label-names", "7=x"), "'7' is not one of the labels"),
     ],
 )
-@pytest.mark.parametrize("command", ["audit", "debias"])
 def test_a_name_that_cannot_be_meant_is_one_sentence(coded, call, command, name, words):
     told = AUDIT if command == "audit" else ("debias", "coded.csv", *FIT, "--report", "r.md")
     code, _, err = call(*told, "--sensitive", "race", *name)
@@ -94,8 +96,8 @@ def test_a_study_that_no_report_shows_is_refused_before_rows_are_read(coded, cal
 
 
 def test_the_blind_limit_is_in_the_answer_and_the_report(coded, call):
+    pd.read_csv("coded.csv").head(400).to_csv("coded.csv", index=False)
     told = ("--sensitive", "race", "--blind-limit", "--report", "r.md")
-    assert "does not read the group" in call("debias", "coded.csv", *FIT, *told[:3])[1]
     for command in (AUDIT, ("debias", "coded.csv", *FIT, "--ignore", "old", "--ignore", "new")):
         code, out, err = call(*command, *told, "--force")
         assert code in (0, 1), err

@@ -113,6 +113,7 @@ FRAMES = {
     "SQL in Spark": in_spark_sql,
     "SQL in PostgreSQL": in_postgres,
 }
+IN_MEMORY = ("pandas", "polars", "lazy polars", "pyarrow", "DuckDB", "SQL in DuckDB")
 every_engine = pytest.mark.parametrize("engine", FRAMES)
 
 

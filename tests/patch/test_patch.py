@@ -250,6 +250,7 @@ def test_with_its_sha256_no_other_file_passes(tmp_path):
         ([bins("a", [], [1.0])], {}, "two bins or more"),
         ([category("a", {})], {}, "no term"),
         ([category("a", {1: 0.5})], {}, "same category twice"),
+        ([replace(category("a", {1: 0.5}), unseen=0.5)], {}, "0.5 points for an unseen"),
         ([number("a", 1.0)], {"concept_weights": (2.0,)}, "add up to 2.0"),
         ([number("a", 1.0)], {"concept_weights": (1.0, 2.0)}, "one of each per concept"),
     ],
@@ -271,11 +272,11 @@ SEEDS = st.integers(0, 2**32)
 
 
 @pytest.mark.slow
-@settings(max_examples=80, **SLOW)
+@settings(max_examples=20, **SLOW)
 @given(SEEDS)
 def test_a_mutated_file_is_refused_or_the_same_patch(seed):
     random = Random(seed)
-    for _ in range(20):  # 1,600 mutations in all
+    for _ in range(20):  # 400 mutations in all
         tree = mutated(random, random.choice(TEXTS))
         try:
             read = Patch.from_json(json.dumps(tree))
@@ -286,11 +287,11 @@ def test_a_mutated_file_is_refused_or_the_same_patch(seed):
 
 
 @pytest.mark.slow
-@settings(max_examples=80, **SLOW)
+@settings(max_examples=20, **SLOW)
 @given(SEEDS)
 def test_a_mutated_file_with_a_new_digest_is_refused_or_a_patch_that_works(seed):
     random, accepted = Random(seed), []
-    for _ in range(20):  # 1,600 mutations in all
+    for _ in range(20):  # 400 mutations in all
         with contextlib.suppress(InputError):
             accepted.append(
                 Patch.from_json(json.dumps(sealed(mutated(random, random.choice(TEXTS)))))
@@ -323,7 +324,7 @@ def test_a_mutated_file_that_is_accepted_decides_by_its_own_rule(seed):
 
 
 @pytest.mark.slow
-@settings(max_examples=250, **SLOW)
+@settings(max_examples=100, **SLOW)
 @given(st.data())
 def test_damaged_bytes_are_refused_or_the_same_patch(data):
     raw = bytearray(TEXT.encode())
@@ -456,15 +457,15 @@ def test_a_frame_that_does_not_fit_is_refused(change, match):
 @pytest.mark.slow
 def test_many_columns_and_bins_are_no_trouble():
     rng = np.random.default_rng(0)
-    names = [f"x{i}" for i in range(300)]
-    edges = sorted(rng.normal(size=400).tolist())
+    names = [f"x{i}" for i in range(45)]
+    edges = sorted(rng.normal(size=100).tolist())
     patch = Patch(
         content_of(
-            *(number(name, float(p)) for name, p in zip(names, rng.normal(size=300), strict=True)),
-            bins("b", edges, rng.normal(size=401).tolist()),
+            *(number(name, float(p)) for name, p in zip(names, rng.normal(size=45), strict=True)),
+            bins("b", edges, rng.normal(size=101).tolist()),
         )
     )
-    frame = pd.DataFrame(rng.normal(size=(50, 300)), columns=names).assign(
+    frame = pd.DataFrame(rng.normal(size=(50, 45)), columns=names).assign(
         b=rng.normal(size=50), score=rng.uniform(size=50)
     )
     from commod._data.columns import read_columns
@@ -472,46 +473,6 @@ def test_many_columns_and_bins_are_no_trouble():
     r = patch.scorecard.ratio(read_columns(frame))
     edited = patch.apply(frame)
     np.testing.assert_array_equal(edited["commod_changed"], r < 0)
-
-
-@pytest.mark.slow
-@settings(max_examples=12, deadline=None)
-@given(st.data())
-def test_frames_of_all_kinds_agree_with_the_scorecard(data):
-    from commod._data.columns import read_columns
-    from commod.scorecard import decide, edited_scores
-
-    points = st.sampled_from([-1.5, -0.5, 0.0, 0.1, 0.3, 2.0])
-    n = data.draw(st.integers(1, 12))
-
-    def values(kind):
-        return data.draw(st.lists(st.none() | kind, min_size=n, max_size=n))
-
-    numbers = st.floats(-1e5, 1e5) | st.sampled_from([0.0, 1.0])
-    columns = [
-        number("a b", data.draw(points), if_missing=data.draw(points), missing=data.draw(points)),
-        bins("ü", [0.0, 1.0], [data.draw(points) for _ in range(3)], missing=data.draw(points)),
-        category("'q'", {"x": data.draw(points), "": data.draw(points)}, missing=data.draw(points)),
-    ]
-    threshold = data.draw(st.sampled_from([0.5, 0.3, 0.9]))
-    patch = Patch(content_of(*columns, intercept=data.draw(points), threshold=threshold))
-    scores = data.draw(
-        st.lists(st.floats(0, 1) | st.sampled_from([0.0, 1.0, threshold]), min_size=n, max_size=n)
-    )
-    texts = st.sampled_from(["x", "", "X", "y"])
-    frame = pl.DataFrame(
-        {"a b": values(numbers), "ü": values(numbers), "'q'": values(texts), "score": scores},
-        schema={"a b": pl.Float64, "ü": pl.Float64, "'q'": pl.String, "score": pl.Float64},
-    )
-    r = patch.scorecard.ratio(read_columns(frame.drop("score")))
-    decided = decide(np.array(scores), r, threshold)
-    edited = edited_scores(np.array(scores), r, threshold)
-    for native in (frame, frame.lazy(), frame.to_arrow(), frame.to_pandas()):
-        found = patch.apply(native)
-        found = found.collect() if isinstance(native, pl.LazyFrame) else found
-        out = {name: np.asarray(found[name]) for name in ("commod_decision", "commod_score")}
-        np.testing.assert_array_equal(out["commod_decision"].astype(bool), decided)
-        np.testing.assert_allclose(out["commod_score"], edited, rtol=0, atol=1e-9)
 
 
 # -- people -----------------------------------------------------------------------------------
@@ -576,6 +537,7 @@ def test_two_patches_differ_in_words():
     assert len(one.diff(mixed_patch(in_words="Otherwise said."))) == 1
     assert one.diff(one) == []
     columns = list(one.content.ratio.columns)
+    assert "Columns are added in another order." in one.diff(Patch(content_of(*columns[::-1])))
     columns[1] = bins("age", [25.0, 41.0], [-1.5, 0.25, 0.5], missing=-0.75)
     columns[2] = category("job", {"clerk": -1.0, "nurse": 0.5}, missing=-0.5)
     del columns[3]
@@ -800,11 +762,11 @@ def test_a_number_too_large_for_a_double_is_refused():
 def test_many_odd_categories_keep_their_points_and_rows_their_order_in_duckdb():
     duckdb = pytest.importorskip("duckdb")
     odd = ["", " ", "a'b", 'a"b', "a\\b", "ü", "A", "a", "a ", "%", "--", ";", "\n", "1", "true"]
-    keys = [*odd, *(f"k{i}" for i in range(4000))]
+    keys = [*odd, *(f"k{i}" for i in range(500))]
     random = np.random.default_rng(0)
     points = dict(zip(keys, random.normal(size=len(keys)).tolist(), strict=True))
     patch = Patch(content_of(category("c", points, missing=0.3), intercept=0.1))
-    values = [*keys, None, "unseen"] * 75
+    values = [*keys, None, "unseen"] * 300  # more rows than DuckDB reads at once
     frame = pl.DataFrame(
         {"i": range(len(values)), "c": values, "score": random.random(len(values))}
     )

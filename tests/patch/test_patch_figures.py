@@ -121,7 +121,7 @@ GOALS = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow])
 @given(REQUESTS, GOALS, st.booleans(), st.integers(0, 50))
 def test_every_patch_of_a_fitted_update_can_be_read(request, goal, is_weighted, seed):
     data = make_biased(400, n_categories=4, random_state=seed)

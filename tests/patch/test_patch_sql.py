@@ -2,6 +2,7 @@
 
 import math
 import sys
+from contextlib import suppress
 
 import duckdb
 import pytest
@@ -14,7 +15,7 @@ from commod.patch import Patch
 from commod.patch.query import DIALECTS
 
 every_dialect = pytest.mark.parametrize("dialect", DIALECTS)
-MANY = {f"town {i}": i / 64 for i in range(120)}
+MANY = {f"town {i}": i / 64 for i in range(60)}
 HOSTILE = ["O'Hare", "a\\", "\\'; DROP TABLE people; --", "two\nlines", "東京", ""]
 SENTINEL = "__SQLGLOT__LB__"  # what sqlglot writes for a line break while it works
 
@@ -34,18 +35,13 @@ def full_patch(**options):
 
 @pytest.mark.slow
 @every_dialect
-def test_every_dialect_parses_what_is_written(dialect):
-    text = full_patch(may_raise=False).to_sql(dialect, "people")
+def test_every_dialect_parses_what_is_written_under_a_head_that_names_the_patch(dialect):
+    patch = full_patch(may_raise=False)
+    text = patch.to_sql(dialect, "people")
     (tree,) = sqlglot.parse(text, read=dialect)
     assert isinstance(tree, sqlglot.exp.Select)
     names = [e.alias for e in tree.selects[1:]]
     assert names == ["commod_score", "commod_decision", "commod_changed", "commod_direction"]
-
-
-@every_dialect
-def test_head_names_the_patch_and_says_whether_it_was_run(dialect):
-    patch = full_patch()
-    text = patch.to_sql(dialect, "people")
     assert patch.digest in text.partition("SELECT")[0]
     assert ("not run" in text) == (dialect in ("snowflake", "bigquery", "tsql"))
 
@@ -59,28 +55,20 @@ def test_unknown_dialect_names_the_six():
         full_patch().to_sql("oracle", "people")
 
 
+NO_TABLES = [
+    *["", " ", "people; DROP TABLE people", "people -- x", "people AS p", "people, others"],
+    *["(SELECT 1)", "people WHERE 1 = 1", "read_csv('x')", "people UNION SELECT 1", "?", "a\0b"],
+    None,
+]
+
+
 @every_dialect
-@pytest.mark.parametrize(
-    "table",
-    [
-        "",
-        " ",
-        "people; DROP TABLE people",
-        "people -- x",
-        "people AS p",
-        "people, others",
-        "(SELECT 1)",
-        "people WHERE 1 = 1",
-        "read_csv('x')",
-        "people UNION SELECT 1",
-        "?",
-        "a\0b",
-        None,
-    ],
-)
-def test_anything_but_a_name_of_a_table_is_refused(dialect, table):
-    with pytest.raises(InputError):
-        Patch(content_of(number("age", 1.0))).to_sql(dialect, table)
+def test_anything_but_a_name_of_a_table_is_refused(dialect):
+    patch, accepted = Patch(content_of(number("age", 1.0))), []
+    for table in NO_TABLES:
+        with suppress(InputError):
+            accepted.append((table, patch.to_sql(dialect, table)))
+    assert accepted == []
 
 
 @pytest.mark.parametrize(
@@ -164,7 +152,7 @@ def test_names_and_prefix_may_be_those_of_our_work_columns():
 
 @pytest.mark.slow
 def test_more_columns_than_one_expression_holds_are_added_in_order():
-    names = [f"x{i}" for i in range(120)]
+    names = [f"x{i}" for i in range(60)]
     patch = Patch(content_of(*(number(name, 0.1 * (-1) ** i) for i, name in enumerate(names))))
     table = as_arrow(
         {"id": [0, 1], "score": [0.2, 0.9], **{n: [i / 7, 1.0] for i, n in enumerate(names)}}
@@ -224,7 +212,7 @@ def test_postgres_reads_numeric_real_and_padded_text(postgres):
     import psycopg
 
     columns = number("age", -0.1), category("town", {"a ": 9.0, "a": 0.5})
-    patch = Patch(content_of(*columns, threshold=0.3))
+    patch = Patch(content_of(*columns, threshold=0.3, labels=(0.5, 2, 2)))
     rows = {"score": [0.3, 0.25, math.nan, 1.0], "age": [1.0, 99.0, 1.0, math.nan]}
     wanted = expected_of(patch.content, as_arrow({**rows, "town": ["a", "a", "a", None]}))
     with psycopg.connect(postgres) as connection:

@@ -1,9 +1,5 @@
 """Adversarial debiasing: its gradients and steps against plain NumPy, and the contract."""
 
-import pickle
-import subprocess
-import sys
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -56,6 +52,12 @@ def fit(rows, update=None, sample_weight=None, **params):
     X, y, group = rows
     update = update or AdversarialDebiasing(ScoreColumn("score"), **{**QUICK, **params})
     return update.fit(X, y, sensitive_features=group, sample_weight=sample_weight)
+
+
+@pytest.fixture(scope="module")
+def plain(rows):
+    """What is learned with the quick settings and nothing else."""
+    return fit(rows)
 
 
 # -- the gradient the predictor follows -----------------------------------------------------------
@@ -158,6 +160,9 @@ def adversary_inputs(problem, t):
     return np.column_stack([t, t * y, t * (1 - y)] if problem.adversary_sees_label else [t])
 
 
+adversary_loss = jax.jit(solver._adversary_loss, static_argnums=3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("sees_label", [False, True])
 def test_the_adversary_reads_the_sharpened_score_and_the_label_for_equalized_odds(sees_label):
@@ -173,7 +178,7 @@ def test_the_adversary_reads_the_sharpened_score_and_the_label_for_equalized_odd
     padded = training.padded(logit.astype(np.float32))
 
     def loss(rows):
-        return float(solver._adversary_loss(flat, padded, rows, shape_of(problem)))
+        return float(adversary_loss(flat, padded, rows, shape_of(problem)))
 
     rows = solver._rows(problem)
     assert loss(rows) == pytest.approx(expected, rel=1e-5)
@@ -303,13 +308,13 @@ def test_equalized_odds_come_closer_for_three_groups(data):
 @pytest.mark.parametrize(
     ("constraints", "silent"), [("true_positive_rate_parity", 0), ("false_positive_rate_parity", 1)]
 )
-def test_one_error_rate_looks_at_the_groups_of_its_label_alone(rows, constraints, silent):
+def test_one_error_rate_looks_at_the_groups_of_its_label_alone(rows, plain, constraints, silent):
     X, y, group = rows
     shuffled = group.copy()
     shuffled[y == silent] = np.random.default_rng(0).permutation(group[y == silent])
     usual, other = (fit((X, y, g), constraints=constraints) for g in (group, shuffled))
     assert same(usual, other, X)
-    assert not same(usual, fit(rows), X)
+    assert not same(usual, plain, X)
 
 
 def same(one, other, X):
@@ -404,25 +409,26 @@ def test_a_batch_of_strengths_equals_each_alone(rows):
     X, y, group = rows
     update = AdversarialDebiasing(ScoreColumn("score"), **QUICK)
     strengths = [0.1, 0, 2]
-    together = fit_strengths(update, strengths, X, y, sensitive_features=group)
-    for strength, model in zip(strengths, together, strict=True):
-        assert same(fit(rows, clone(update).set_params(strength=strength)), model, X)
+    weak, none, strong = fit_strengths(update, strengths, X, y, sensitive_features=group)
+    assert none.network_ is None
+    for model in (weak, strong):
+        assert same(fit(rows, clone(update).set_params(strength=model.strength)), model, X)
 
 
-def test_the_same_seed_gives_the_same_bits_and_another_does_not(rows):
-    first, again, other = (fit(rows, random_state=seed) for seed in (3, 3, 4))
-    assert same(first, again, rows[0])
-    assert not same(first, other, rows[0])
+def test_the_same_seed_gives_the_same_bits_and_another_does_not(rows, plain):
+    again, other = (fit(rows, random_state=seed) for seed in (0, 4))
+    assert same(plain, again, rows[0])
+    assert not same(plain, other, rows[0])
 
 
-def test_rows_without_weight_do_not_matter(rows):
+def test_rows_without_weight_do_not_matter(rows, plain):
     X, y, group = rows
     half = np.arange(N) < N // 2
     garbled = X.assign(x0=np.where(half, X["x0"], 99.0), score=np.where(half, X["score"], 0.999))
     labels, groups = np.where(half, y, 1 - y), np.where(half, group, "a")
     usual = fit(rows, sample_weight=half * 1.0)
     assert same(usual, fit((garbled, labels, groups), sample_weight=half * 1.0), X)
-    assert not same(usual, fit(rows), X)
+    assert not same(usual, plain, X)
 
 
 def test_a_column_that_tells_the_group_is_warned_about(rows):
@@ -454,23 +460,8 @@ def test_an_interrupt_keeps_what_was_learned(rows, monkeypatch, calls_allowed, d
 
 
 def test_progress_is_shown_where_wanted(rows, capsys):
-    fit(rows, progress=True)
+    fit(rows, progress=True, epochs=1)
     assert "AdversarialDebiasing" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_a_stored_update_predicts_without_jax(rows, tmp_path):
-    update = fit(rows)
-    X = rows[0]
-    (tmp_path / "update.pkl").write_bytes(pickle.dumps((update, X)))
-    code = f"""
-import pickle, sys
-update, X = pickle.load(open({str(tmp_path / "update.pkl")!r}, "rb"))
-print(update.predict_proba(X).tobytes().hex())
-assert "jax" not in sys.modules
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == update.predict_proba(X).tobytes().hex(), done.stderr
 
 
 @pytest.mark.parametrize(

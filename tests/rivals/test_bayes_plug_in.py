@@ -25,6 +25,15 @@ from commod.rivals import LPP, BayesPlugIn, fit_strengths
 ERRORS = ("true_positive_rate_parity", "false_positive_rate_parity", "equalized_odds")
 CONSTRAINTS = ("demographic_parity", *ERRORS)
 NUMBERS = ["x0", "x1", "x2", "x3"]
+# Without the group each constraint has programmes of its own; with it, the two ends suffice.
+every_constraint_and_either_kind = pytest.mark.parametrize(
+    ("constraints", "aware"),
+    [
+        *((constraints, False) for constraints in CONSTRAINTS),
+        ("demographic_parity", True),
+        ("equalized_odds", True),
+    ],
+)
 N = 600
 
 
@@ -107,7 +116,11 @@ def lagrangian(update, points, mass, decisions):
     st.sampled_from([0.5, 0.4]),
 )
 @example(90948, "demographic_parity", 0.0, 0.3, 0.5)  # no base decision is 1: refused
-@settings(max_examples=30, deadline=None)
+@example(1, "demographic_parity", 0.04, 0.8, 0.4)
+@example(2, "equalized_odds", 0.15, 0.3, 0.5)
+@example(3, "true_positive_rate_parity", 0.0, 0.8, 0.4)
+@example(4, "false_positive_rate_parity", 0.04, 1.0, 0.5)
+@settings(max_examples=8, deadline=None)
 def test_no_classifier_has_a_smaller_lagrangian(seed, constraints, ratio, strength, threshold):
     n_classes = 2 if constraints == "demographic_parity" else 4
     points, mass, X, classes = finite_population(seed, 7, n_classes)
@@ -164,8 +177,7 @@ def test_two_groups_have_the_margin_of_the_p_rule(rows, model, ratio):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("constraints", CONSTRAINTS)
-@pytest.mark.parametrize("aware", [False, True])
+@every_constraint_and_either_kind
 def test_targets_are_met_on_the_fit_rows(rows, model, constraints, aware):
     X, y, groups = rows
     update = BayesPlugIn(model, aware=aware, constraints=constraints)
@@ -187,7 +199,7 @@ def test_the_multiplier_is_the_smallest_that_is_fair_enough(rows, model):
     update = BayesPlugIn(model, strength=0.5).fit(X, y, sensitive_features=groups)
     assert is_met(update)
     multipliers = update.multipliers_.copy()
-    for part in np.linspace(0, 0.995, 60):
+    for part in [*np.linspace(0, 0.95, 10), 0.98, 0.995]:
         update.multipliers_ = part * multipliers
         decided = update.predict(X)
         value = fairness_value("demographic_parity", y, decided, sensitive_features=groups)
@@ -234,10 +246,9 @@ def test_the_base_model_may_be_fair_already(rows, model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("constraints", CONSTRAINTS)
-@pytest.mark.parametrize("aware", [False, True])
+@every_constraint_and_either_kind
 def test_several_groups(constraints, aware):
-    data = make_biased(1500, group_shares=(0.4, 0.3, 0.2, 0.1), bias=2.0, random_state=3)
+    data = make_biased(600, group_shares=(0.4, 0.3, 0.2, 0.1), bias=2.0, random_state=3)
     model = LogisticRegression().fit(data.data, data.target)
     groups = np.asarray(data.sensitive_features)
     update = BayesPlugIn(model, aware=aware, constraints=constraints, strength=0.6)
@@ -262,9 +273,17 @@ def test_the_update_generalises(rows, model):
 # Neutral, and a function of the row
 
 
-@pytest.mark.parametrize("constraints", CONSTRAINTS)
-@pytest.mark.parametrize("aware", [False, True])
-@pytest.mark.parametrize(("threshold", "ratio"), [(0.5, 0.0), (0.37, 0.0), (0.37, 0.1)])
+@pytest.mark.parametrize(
+    ("constraints", "aware", "threshold", "ratio"),
+    [
+        ("demographic_parity", False, 0.37, 0.1),
+        ("demographic_parity", True, 0.5, 0.0),
+        ("equalized_odds", True, 0.37, 0.0),
+        ("equalized_odds", False, 0.5, 0.1),
+        ("true_positive_rate_parity", False, 0.37, 0.0),
+        ("false_positive_rate_parity", True, 0.37, 0.1),
+    ],
+)
 def test_no_strength_changes_nothing(rows, model, constraints, aware, threshold, ratio):
     X, y, groups = rows
     scores = model.predict_proba(X)[:, 1]
@@ -331,8 +350,10 @@ def test_a_row_is_decided_alike_in_any_company(rows, biased, model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("constraints", CONSTRAINTS)
-@pytest.mark.parametrize("aware", [False, True])
+@pytest.mark.parametrize(
+    ("constraints", "aware"),
+    [("demographic_parity", True), ("equalized_odds", False)],
+)
 def test_whole_weights_mean_repetition(rows, model, constraints, aware):
     X, y, groups = rows
     weight = np.random.default_rng(2).integers(0, 4, N)
@@ -349,12 +370,11 @@ def test_whole_weights_mean_repetition(rows, model, constraints, aware):
 @pytest.mark.slow
 def test_several_strengths_equal_fits_alone(rows, model):
     X, y, groups = rows
-    for constraints in ("demographic_parity", "equalized_odds"):
-        update = BayesPlugIn(model, constraints=constraints)
-        for one in fit_strengths(update, [0.3, 0.9], X, y, sensitive_features=groups):
-            alone = clone(one).fit(X, y, sensitive_features=groups)
-            assert (alone.multipliers_ == one.multipliers_).all()
-            assert (alone.target_, alone.status_) == (one.target_, one.status_)
+    update = BayesPlugIn(model, constraints="equalized_odds")
+    for one in fit_strengths(update, [0.3, 0.9], X, y, sensitive_features=groups):
+        alone = clone(one).fit(X, y, sensitive_features=groups)
+        assert (alone.multipliers_ == one.multipliers_).all()
+        assert (alone.target_, alone.status_) == (one.target_, one.status_)
 
 
 def test_demographic_parity_needs_no_labels_and_aware_needs_groups(rows, model):

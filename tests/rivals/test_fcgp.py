@@ -55,8 +55,7 @@ def test_one_point_shrinks_towards_zero_with_the_noise():
     np.testing.assert_allclose(path.changes(noises), [[0.0, -0.2]], atol=1e-5)
 
 
-@pytest.mark.parametrize("attribute", ["age", "sex"])
-@pytest.mark.parametrize("split", range(5))
+@pytest.mark.parametrize(("split", "attribute"), [(0, "age"), (1, "sex"), (2, "age"), (3, "sex")])
 def test_the_labels_are_those_of_the_authors_on_german_credit(attribute, split):
     parts = FIXTURE[split]
     fit, new = (_rows(parts[part], attribute) for part in ("fit", "new"))
@@ -83,7 +82,7 @@ def _bits(text):
     return np.array([int(digit) for digit in text])
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))  # both variants and priors, twice
 def test_decisions_equal_a_direct_implementation(seed):
     """Each noise solves its own equations here, and every balance is computed anew."""
     X, group = table(seed)
@@ -173,7 +172,7 @@ def test_smoothing_removes_a_rough_pattern_that_harms_a_group():
 
 
 def test_a_large_table_is_sampled_and_every_row_decided_alike():
-    data = make_biased(1200, bias=1.5, n_categories=3, random_state=0)
+    data = make_biased(500, bias=1.5, n_categories=3, random_state=0)
     numbers = data.data.select_dtypes("number")
     model = LogisticRegression().fit(numbers, data.target)
     X = data.data.assign(score=model.predict_proba(numbers)[:, 1])
@@ -219,7 +218,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("scores", HOSTILE)
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_hostile_tables_give_no_warning_and_keep_the_rules(scores, seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(12, 40))

@@ -1,9 +1,5 @@
 """FRAPPE: its losses and steps against plain NumPy, its promises against the base model."""
 
-import pickle
-import subprocess
-import sys
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -48,6 +44,12 @@ def fit(rows, update=None, sample_weight=None, **params):
     X, y, group = rows
     update = update or FRAPPE(ScoreColumn("score"), **{**QUICK, **params})
     return update.fit(X, y, sensitive_features=group, sample_weight=sample_weight)
+
+
+@pytest.fixture(scope="module")
+def plain(rows):
+    """What is learned with the quick settings and nothing else."""
+    return fit(rows)
 
 
 # -- losses, by hand and by plain NumPy -----------------------------------------------------------
@@ -138,8 +140,9 @@ def test_the_discrepancy_is_that_of_the_library_the_authors_used(logits, weight,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("length", [0.03, 0.1, 0.7])
-@pytest.mark.parametrize(("n_groups", "n_rate_rows"), [(2, 1), (3, 2)])
+@pytest.mark.parametrize(
+    ("n_groups", "n_rate_rows", "length"), [(2, 1, 0.1), (3, 2, 0.03), (3, 2, 0.7)]
+)
 def test_a_whole_table_has_the_biased_discrepancy(n_groups, n_rate_rows, length):
     problem = make_problem(n_groups=n_groups, n_rate_rows=n_rate_rows, length=length)
     scores = expit(problem.margin.astype(float))
@@ -257,25 +260,26 @@ def test_a_score_that_equals_the_threshold_can_be_raised_but_is_negative_untouch
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("architecture", ["linear", "mlp", "concepts"])
-def test_more_strength_means_more_fairness_and_more_changes(rows, architecture):
-    update = FRAPPE(ScoreColumn("score"), **{**QUICK, "epochs": 100, "architecture": architecture})
+def test_more_strength_means_more_fairness_and_more_changes(rows):
+    update = FRAPPE(ScoreColumn("score"), **{**QUICK, "epochs": 100, "architecture": "mlp"})
     X, y, group = rows
     found = fit_strengths(update, [0, 1, 10], X, y, sensitive_features=group)
+    check_order(found)
+    assert found[-1].fairness_ > 0.85 > 0.6 > found[0].fairness_
+
+
+def check_order(found):
+    """Check that each strength gives more of everything than the one before, the first nothing."""
     fairness = [model.fairness_ for model in found]
     changes = [model.change_rate_ for model in found]
     assert fairness == sorted(fairness)
     assert changes == sorted(changes)
-    assert fairness[-1] > 0.85 > 0.6 > fairness[0]
     divergence = [model.history_["divergence"][-1] for model in found[1:]]
     assert divergence == sorted(divergence)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "constraints",
-    ["equalized_odds", "true_positive_rate_parity", "false_positive_rate_parity"],
-)
+@pytest.mark.parametrize("constraints", ["equalized_odds", "false_positive_rate_parity"])
 def test_every_constraint_comes_closer_for_three_groups(data, constraints):
     update = fit(data, strength=8, constraints=constraints, epochs=100)
     assert update.fairness_ < 0.6 * update.base_fairness_
@@ -381,6 +385,7 @@ def test_concepts_are_sparse_and_share_no_column(rows):
     update = fit(rows, strength=2, architecture="concepts", lambda_sparsity=0.02, epochs=100)
     W = update.concept_weights_
     assert W.shape == (2, len(update.term_names_))
+    assert update.fairness_ > 0.7 > 0.6 > update.base_fairness_
     assert (W == 0).any(axis=0).all(), "a column belongs to one concept"
     assert (W == 0).all(axis=0).any(), "some terms are used by none"
     assert np.linalg.norm(W, axis=1) == pytest.approx(1)
@@ -425,24 +430,23 @@ def test_what_was_learned_on_the_device_is_what_decides(rows, architecture):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("architecture", ["linear", "mlp", "concepts"])
+@pytest.mark.parametrize("architecture", ["mlp", "concepts"])  # linear: that of all rivals
 def test_a_batch_of_strengths_equals_each_alone(rows, architecture):
     X, y, group = rows
     update = FRAPPE(ScoreColumn("score"), **{**QUICK, "architecture": architecture})
-    strengths = [0.5, 0, 4]
-    together = fit_strengths(update, strengths, X, y, sensitive_features=group)
-    for strength, model in zip(strengths, together, strict=True):
-        alone = fit(rows, clone(update).set_params(strength=strength))
+    weak, none, strong = fit_strengths(update, [0.5, 0, 4], X, y, sensitive_features=group)
+    assert (none.term(X) == 0).all()
+    for model in (weak, strong):
+        alone = fit(rows, clone(update).set_params(strength=model.strength))
         assert (alone.term(X) == model.term(X)).all()
 
 
-def test_the_same_seed_gives_the_same_bits_and_another_does_not(rows):
-    first, again = fit(rows), fit(rows)
-    assert first.scorecard_ == again.scorecard_
-    assert fit(rows, random_state=1).scorecard_ != first.scorecard_
+def test_the_same_seed_gives_the_same_bits_and_another_does_not(rows, plain):
+    assert fit(rows).scorecard_ == plain.scorecard_
+    assert fit(rows, random_state=1).scorecard_ != plain.scorecard_
 
 
-def test_rows_without_weight_do_not_matter(rows):
+def test_rows_without_weight_do_not_matter(rows, plain):
     X, y, group = rows
     half = np.arange(N) < N // 2
     garbled = X.assign(
@@ -454,7 +458,7 @@ def test_rows_without_weight_do_not_matter(rows):
     usual = fit(rows, sample_weight=half * 1.0)
     other = fit((garbled, y, other_group), sample_weight=half * 1.0)
     assert usual.scorecard_ == other.scorecard_
-    assert usual.scorecard_ != fit(rows).scorecard_
+    assert usual.scorecard_ != plain.scorecard_
 
 
 def test_the_unit_of_the_weights_does_not_matter(rows):
@@ -506,32 +510,16 @@ def test_an_interrupt_keeps_what_was_learned(rows, monkeypatch):
 
 
 def test_progress_is_shown_where_wanted(rows, capsys):
-    fit(rows, progress=True)
+    fit(rows, progress=True, epochs=1)
     assert "FRAPPE" in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_stored_updates_predict_without_jax(rows, tmp_path):
-    updates = [fit(rows, strength=2, architecture=kind) for kind in ("linear", "mlp", "concepts")]
-    X = rows[0]
-    (tmp_path / "updates.pkl").write_bytes(pickle.dumps((updates, X)))
-    code = f"""
-import pickle, sys
-updates, X = pickle.load(open({str(tmp_path / "updates.pkl")!r}, "rb"))
-print(b"".join(update.predict_proba(X).tobytes() for update in updates).hex())
-assert "jax" not in sys.modules
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    expected = b"".join(update.predict_proba(X).tobytes() for update in updates)
-    assert done.stdout.strip() == expected.hex(), done.stderr
-
-
-def test_refitting_with_another_architecture_leaves_nothing_behind(rows):
-    update = fit(rows, architecture="mlp")
-    update.set_params(architecture="linear")
+def test_refitting_with_another_architecture_leaves_nothing_behind(rows, plain):
+    update = fit(rows, architecture="mlp", epochs=1)
+    update.set_params(architecture="linear", epochs=QUICK["epochs"])
     fit(rows, update)
     assert update.network_ is None
-    assert (update.term(rows[0]) == fit(rows).term(rows[0])).all()
+    assert (update.term(rows[0]) == plain.term(rows[0])).all()
 
 
 @pytest.mark.parametrize(
@@ -556,6 +544,7 @@ def test_the_default_sweep_goes_from_hardly_a_change_to_near_parity(rows):
     update = FRAPPE(ScoreColumn("score"), **{**QUICK, "epochs": 100})
     first, last = update.default_strengths[1], update.default_strengths[-1]
     X, y, group = rows
-    weak, strong = fit_strengths(update, [first, last], X, y, sensitive_features=group)
-    assert weak.change_rate_ < 0.05
-    assert strong.fairness_ > 0.9
+    found = fit_strengths(update, [0, first, 1, last], X, y, sensitive_features=group)
+    check_order([found[0], *found[2:]])
+    assert found[1].change_rate_ < 0.05
+    assert found[-1].fairness_ > 0.9 > 0.6 > found[0].fairness_

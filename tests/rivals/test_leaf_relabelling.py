@@ -115,7 +115,7 @@ def best_of_all(gain, cost, size, needed):
 
 
 @given(items=items, share=shares)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_the_cheapest_cover_is_that_of_brute_force(items, share):
     gain, cost, size = (np.array(values, dtype=float) for values in items)
     gain = gain / 40
@@ -130,7 +130,7 @@ def test_the_cheapest_cover_is_that_of_brute_force(items, share):
 
 
 @given(items=items, share=shares.filter(bool))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_the_integer_programme_finds_the_same_cost(items, share):
     gain, cost, size = (np.array(values, dtype=float) for values in items)
     needed = share * gain.sum()
@@ -141,7 +141,7 @@ def test_the_integer_programme_finds_the_same_cost(items, share):
 
 
 @given(seed=st.integers(0, 10_000), strength=st.floats(0.01, 1))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_a_tree_equals_brute_force_over_all_subsets_of_its_leaves(seed, strength):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(60, 2))
@@ -204,7 +204,9 @@ def test_more_strength_leaves_less_discrimination_within_the_limit(mixed):
     model, (X, y, group) = mixed
     for solver, objective in itertools.product(["greedy", "exact"], ["accuracy", "changes"]):
         update = LeafRelabelling(model, solver=solver, objective=objective)
-        models = fit_strengths(update, update.default_strengths, X, y, sensitive_features=group)
+        models = fit_strengths(
+            update, update.default_strengths[::3], X, y, sensitive_features=group
+        )
         bounds = [(1 - m.strength) * models[0].discrimination_ for m in models]
         assert models[0].change_rate_ == 0
         assert all(m.discrimination_ <= b + 1e-9 for m, b in zip(models, bounds, strict=True))
@@ -274,7 +276,7 @@ def test_a_small_group_counts_in_no_rate(mixed):
     assert alone.fit(X, sensitive_features=group).change_rate_ > 0
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_hostile_tables_give_no_warning(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(12, 60))

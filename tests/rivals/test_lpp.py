@@ -24,6 +24,15 @@ from commod.rivals import LPP, fit_strengths
 
 CONSTRAINTS = tuple(CONSTRAINTS_BY_NAME)
 NUMBERS = ["x0", "x1", "x2", "x3"]
+# Without the group each constraint has programmes of its own; with it, the two ends suffice.
+every_constraint_and_either_kind = pytest.mark.parametrize(
+    ("constraints", "aware"),
+    [
+        *((constraints, False) for constraints in CONSTRAINTS),
+        ("demographic_parity", True),
+        ("equalized_odds", True),
+    ],
+)
 N = 600
 
 
@@ -75,9 +84,15 @@ def test_the_hand_example_of_the_method():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("constraints", CONSTRAINTS)
-@pytest.mark.parametrize("aware", [False, True])
-@pytest.mark.parametrize("threshold", [0.5, 0.37])
+@pytest.mark.parametrize(
+    ("constraints", "aware", "threshold"),
+    [
+        ("demographic_parity", False, 0.37),
+        ("demographic_parity", True, 0.5),
+        ("equalized_odds", False, 0.5),
+        ("equalized_odds", True, 0.37),
+    ],
+)
 def test_no_strength_changes_nothing(rows, biased, model, constraints, aware, threshold):
     X, y, groups = rows
     scores = model.predict_proba(X)[:, 1].round(2)
@@ -100,8 +115,7 @@ def test_no_strength_changes_nothing(rows, biased, model, constraints, aware, th
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("constraints", CONSTRAINTS)
-@pytest.mark.parametrize("aware", [False, True])
+@every_constraint_and_either_kind
 def test_more_strength_leaves_a_smaller_predicted_gap(rows, model, constraints, aware):
     X, y, groups = rows
     update = LPP(model, aware=aware, constraints=constraints)
@@ -186,7 +200,7 @@ def test_a_row_is_decided_alike_in_any_company(rows, biased, model, constraints,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("constraints", CONSTRAINTS)
+@pytest.mark.parametrize("constraints", ["demographic_parity", "equalized_odds"])
 def test_the_order_of_the_fit_rows_does_not_matter(rows, model, constraints):
     X, y, groups = rows
     update = LPP(model, constraints=constraints).fit(X, y, sensitive_features=groups)
@@ -198,8 +212,10 @@ def test_the_order_of_the_fit_rows_does_not_matter(rows, model, constraints):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("constraints", CONSTRAINTS)
-@pytest.mark.parametrize("aware", [False, True])
+@pytest.mark.parametrize(
+    ("constraints", "aware"),
+    [("demographic_parity", False), ("equalized_odds", False), ("equalized_odds", True)],
+)
 def test_whole_weights_mean_repetition(rows, model, constraints, aware):
     X, y, groups = rows
     weight = np.random.default_rng(2).integers(0, 4, N)
@@ -237,10 +253,9 @@ def test_several_strengths_equal_fits_alone(rows, model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("constraints", CONSTRAINTS)
-@pytest.mark.parametrize("aware", [False, True])
+@every_constraint_and_either_kind
 def test_several_groups(constraints, aware):
-    data = make_biased(1500, group_shares=(0.4, 0.3, 0.2, 0.1), bias=2.0, random_state=3)
+    data = make_biased(800, group_shares=(0.4, 0.3, 0.2, 0.1), bias=2.0, random_state=3)
     model = LogisticRegression().fit(data.data, data.target)
     groups = np.asarray(data.sensitive_features)
     update = LPP(model, aware=aware, constraints=constraints)

@@ -162,6 +162,8 @@ def test_strength_is_the_share_of_the_difference_that_is_removed(variant, data):
         difference = decided[group == high].mean() - decided[group != high].mean()
         assert difference == pytest.approx(update.difference_)
         assert difference <= bound + 1e-12
+        assert "before the rates were close enough" not in update.status_
+        assert ("No count moved" in update.status_) == (update.n_iter_ == 0)
 
 
 def test_the_closest_step_is_no_further_from_parity_than_the_last(data):

@@ -219,6 +219,7 @@ def test_multipliers_of_a_misleading_sample_are_corrected(monkeypatch, shift):
 
     def misleading(programme, size):
         sampled = sample(programme, size)
+        np.testing.assert_allclose(sampled.effects @ sampled.share, 1)  # as of all rows
         return LinearProgramme(sampled.gain - shift, sampled.effects, sampled.share)
 
     monkeypatch.setattr(plug_in, "_sample", misleading)

@@ -60,7 +60,7 @@ def test_the_reject_option_of_the_hand_example():
 
 
 @given(st.integers(0, 10**6), st.floats(0, 0.5), st.floats(0, 0.5))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_a_wider_margin_never_changes_fewer(seed, a, b):
     X, y, group = draw(seed, 60)
     narrow, wide = (fitted(RejectOption, X, y, group, strength=m) for m in sorted([a, b]))
@@ -125,7 +125,7 @@ def test_where_nobody_is_behind_the_reject_option_changes_nothing(search):
         ("equalized_odds", 1),
     ],
 )
-@pytest.mark.parametrize("shares", [(0.7, 0.3), (0.5, 0.3, 0.2)])
+@pytest.mark.parametrize("shares", [(0.5, 0.3, 0.2)])
 def test_fairlearns_probabilities_to_the_last_bit(constraints, strength, shares):
     data = make_biased(600, group_shares=shares, random_state=4)
     model = LogisticRegression().fit(data.data, data.target)
@@ -159,7 +159,7 @@ def test_a_row_alone_is_decided_as_in_a_batch(kind, constraints):
         update = kind(model, strength=strength, constraints=constraints, random_state=0)
         update.fit(data.data, data.target, sensitive_features=group)
         whole = update.predict(data.data, sensitive_features=group)
-        some = range(0, 400, 17)
+        some = range(0, 400, 29)
         alone = [
             update.predict(data.data.iloc[[i]], sensitive_features=group[[i]])[0] for i in some
         ]
@@ -219,7 +219,7 @@ def test_the_common_point_of_the_hand_example():
          "false_positive_rate_parity"]
     ),
 )  # fmt: skip
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_no_other_mix_of_thresholds_is_more_accurate(seed, strength, n_groups, ties, constraints):
     X, y, group = draw(seed, 80, n_groups, ties)
     if any(len(np.unique(y[group == g])) < 2 for g in range(n_groups)):
@@ -313,7 +313,7 @@ def test_the_weight_above_each_cut():
 
 @pytest.mark.slow
 @given(st.integers(0, 10**6), st.floats(0.01, 0.99), st.sampled_from([2, 3]), st.booleans())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_minimal_flips_equal_the_exact_limit(seed, strength, n_groups, ties):
     X, _, group = draw(seed, 90, n_groups, ties)
     update = fitted(MinimalFlip, X, None, group, strength=strength)
@@ -329,7 +329,7 @@ def test_minimal_flips_equal_the_exact_limit(seed, strength, n_groups, ties):
 
 @pytest.mark.slow
 @given(st.integers(0, 10**6), st.floats(0.01, 1.0))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_minimal_flips_under_equalized_odds_reach_the_limit_without_labels(seed, strength):
     X, y, group = draw(seed, 120)
     how = {"constraints": "equalized_odds", "strength": strength}

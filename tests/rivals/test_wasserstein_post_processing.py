@@ -72,7 +72,7 @@ def test_the_hand_example_moves_only_the_smaller_group():
     assert new[4:6] == pytest.approx([0.3, 0.7])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(some_groups, st.data())
 def test_the_total_distance_is_the_least_that_a_linear_programme_finds(groups, data):
     scores = [np.array(values) for values in groups]

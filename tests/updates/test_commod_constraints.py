@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from commod import COMMOD, ScoreColumn
 from commod.constraints import (
@@ -73,17 +73,6 @@ def test_a_model_that_is_fair_within_strata_stays_as_it_is():
     assert fit(WITHIN, rows).change_rate_ < 0.01
 
 
-@pytest.mark.slow
-def test_parity_of_all_people_makes_strata_unfair():
-    rows = applicants()
-    overall, within = gaps(rows, rows[0]["score"] > 0.5)
-    update = fit(PARITY, rows)
-    overall_after, within_after = gaps(rows, update.predict(rows[0]))
-    assert overall_after < overall / 2
-    assert within_after > within + 0.1
-    assert update.change_rate_ > 0.2
-
-
 def test_parity_within_strata_moves_against_parity_of_all():
     rows = applicants(favour=0.8)
     overall, within = gaps(rows, rows[0]["score"] > 0.5)
@@ -100,29 +89,23 @@ def test_parity_within_strata_moves_against_parity_of_all():
 
 
 def test_two_adversaries_lower_both_gaps_and_each_has_a_history():
-    rows = applicants(favour=-1.0)
-    overall, within = gaps(rows, rows[0]["score"] > 0.5)
-    update = fit(PARITY & WITHIN, rows, lambda_fair=4)
-    overall_after, within_after = gaps(rows, update.predict(rows[0]))
-    assert overall_after < 0.6 * overall
-    assert within_after < 0.8 * within
+    X, _, s = applicants(favour=-1.0)
+    slope = np.where(s == "woman", -0.5, 2.0)  # the score says little about women
+    y = (np.random.default_rng(2).random(len(s)) < expit(slope * logit(X["score"]))).astype(int)
+    rows = X, y, s
+    _, within = gaps(rows, X["score"] > 0.5)
+    update = fit(AccuracyParity() & WITHIN, rows)
+    _, within_after = gaps(rows, update.predict(X))
+    assert within > 0.3
+    assert within_after < 0.6 * within
     losses = [name for name in update.history_ if name.startswith("adversary")]
     assert losses == ["adversary_1", "adversary_2"]
-    assert update.fairness_ == pytest.approx(overall_after)
     assert f"{within:.3f} → {within_after:.3f}" in update.status_
-
-
-@pytest.mark.slow
-def test_accuracy_parity_is_trained():
-    rng = np.random.default_rng(0)
-    woman, merit = rng.random(1200) < 0.5, rng.normal(size=1200)
-    slope = np.where(woman, -0.5, 2.5)  # the score says little about women
-    X = pd.DataFrame({"merit": merit, "hobby": woman + 0.7 * rng.normal(size=1200)})
-    X["score"] = expit(1.5 * merit)
-    y = (rng.random(1200) < expit(slope * merit)).astype(int)
-    update = fit(AccuracyParity(), (X, y, woman))
-    assert update.base_fairness_ > 0.3
-    assert update.fairness_ < 0.6 * update.base_fairness_
+    is_right = update.predict(X) == y
+    accuracy_gap = abs(is_right[s == "woman"].mean() - is_right[s == "man"].mean())
+    assert update.fairness_ == pytest.approx(accuracy_gap)
+    assert update.base_fairness_ > 0.5
+    assert update.fairness_ < 0.4 * update.base_fairness_
 
 
 # -- what an adversary reads, and who counts -----------------------------------------------------

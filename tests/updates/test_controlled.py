@@ -6,9 +6,6 @@ Figures are measured here again from decisions alone, with commod.metrics and co
 import math
 import pickle
 import re
-import subprocess
-import sys
-import textwrap
 import warnings
 
 import numpy as np
@@ -131,14 +128,14 @@ def test_the_target_is_reached_and_the_limit_holds(model, rows, constraints):
     assert f"needs at least {update.limit_:.1%} changed" in update.status_
 
 
-@pytest.mark.parametrize("target", [0.5, 0.7, 0.9, 0.95])
+@pytest.mark.parametrize("target", [0.5, 0.95])
 def test_few_changes_at_every_level(model, rows, target):
     update = fit(model, rows, target=target)
     assert check_against_decisions(update, rows) >= target
     assert update.change_rate_ <= 1.2 * update.limit_
 
 
-@pytest.mark.parametrize("constraints", CONSTRAINTS)
+@pytest.mark.parametrize("constraints", CONSTRAINTS[:2])
 def test_three_groups(constraints):
     data = make_biased(900, bias=1.5, group_shares=(0.5, 0.3, 0.2), random_state=2)
     X, y, s = data.data, data.target, data.sensitive_features
@@ -386,20 +383,20 @@ def volume(update, X):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("constraints", "extra"),
+    ("constraints", "hard"),
     [
-        ("demographic_parity", {"max_lines": 12, "borderline": 0.25, "target_on": "new_rows"}),
-        ("equalized_odds", {"direction": "gains_only"}),
+        ("demographic_parity", {"max_changes": 0.02}),
+        ("equalized_odds", {"max_changes": 0.02}),
+        ("equalized_odds", {"max_accuracy_loss": 0.005}),
+        ("demographic_parity", {"max_volume_change": 0.01}),
     ],
-    ids=["demographic_parity", "equalized_odds"],
 )
-@pytest.mark.parametrize(
-    "hard",
-    [{"max_changes": 0.02}, {"max_accuracy_loss": 0.005}, {"max_volume_change": 0.01}],
-    ids=lambda hard: next(iter(hard)),
-)
-def test_hard_limits_hold_where_the_target_gives_way(model, rows, constraints, extra, hard):
+def test_hard_limits_hold_where_the_target_gives_way(model, rows, constraints, hard):
     X, y, s = rows
+    extra = {
+        "demographic_parity": {"max_lines": 12, "borderline": 0.25, "target_on": "new_rows"},
+        "equalized_odds": {"direction": "gains_only"},
+    }[constraints]
     best = {"demographic_parity": 1.0, "equalized_odds": 0.0}[constraints]
     with pytest.warns(TargetWarning, match="was not reached") as caught:
         update = fit(model, rows, constraints=constraints, target=best, **extra, **hard)
@@ -489,7 +486,7 @@ def test_a_target_no_update_can_reach(rows):
     assert update.change_rate_ == 0
 
 
-@pytest.mark.parametrize("constraints", CONSTRAINTS)
+@pytest.mark.parametrize("constraints", CONSTRAINTS[:2])
 def test_already_fair_means_untouched(model, rows, new_rows, constraints):
     X = rows[0]
     target = 0.2 if constraints == "demographic_parity" else 0.9
@@ -571,8 +568,9 @@ def test_bins_make_steps(model, rows):
     assert update.fairness_ >= 0.8
 
 
-@pytest.mark.parametrize("numeric", ["unit", "bins"])
-@pytest.mark.parametrize("max_lines", [1, 3, 7])
+@pytest.mark.parametrize(
+    ("numeric", "max_lines"), [("unit", 3), ("unit", 7), ("bins", 1), ("bins", 7)]
+)
 def test_a_card_has_at_most_the_stated_lines(model, rows, numeric, max_lines):
     X, y, s = rows
     table = mixed(X).assign(score=model.predict_proba(X)[:, 1]), y, s
@@ -584,9 +582,10 @@ def test_a_card_has_at_most_the_stated_lines(model, rows, numeric, max_lines):
         assert n_lines(quiet_fit(ScoreColumn("score"), table, **asked)) > 12
 
 
-@pytest.mark.parametrize("numeric", ["unit", "bins"])
-@pytest.mark.parametrize("favorable", [0, 1])
-@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(
+    ("numeric", "favorable", "sign"),
+    [("unit", 0, 1), ("unit", 1, -1), ("bins", 0, -1), ("bins", 1, 1)],  # every pair of values
+)
 def test_a_monotone_column_helps_or_must_not_help(model, rows, numeric, favorable, sign):
     """1: v rises with the column, whichever label is favourable. -1: it falls."""
     asked = {"favorable_label": favorable, "pos_label": 1, "numeric": numeric}
@@ -685,27 +684,6 @@ def test_groups_are_routed_through_a_grid_search(model, rows):
         )
         search.fit(X, y, sensitive_features=s)
     assert search.best_estimator_.fairness_ >= search.best_params_["target"]
-
-
-@pytest.mark.slow
-def test_fit_loads_no_jax_and_predict_needs_no_groups():
-    script = """
-        import sys
-        from sklearn.linear_model import LogisticRegression
-        from commod import ControlledDebiaser, frontier
-        from commod.datasets import make_biased
-        data = make_biased(300, random_state=0)
-        model = LogisticRegression().fit(data.data, data.target)
-        groups = {"sensitive_features": data.sensitive_features}
-        update = ControlledDebiaser(model).fit(data.data, data.target, **groups)
-        update.predict(data.data)
-        frontier(ControlledDebiaser(model), data.data, data.target, targets=[0.7], **groups)
-        assert not [m for m in sys.modules if m.partition(".")[0] in ("jax", "jaxlib")]
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
 
 
 # -- promises -------------------------------------------------------------------------------------

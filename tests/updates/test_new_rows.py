@@ -225,7 +225,10 @@ def test_the_status_says_what_was_asked_what_is_expected_and_what_holds(default)
         "P-rule of label 1 ≥ 0.8 is expected on as many new people: "
         f"{default.expected_fairness_:.3f} (95% interval for a sample: {low:.3f} to {high:.3f})."
     )
-    assert f"{default.expected_change_rate_:.1%} of their decisions" in status
+    assert (
+        f"{default.expected_change_rate_:.1%} of their decisions are expected to change, with an "
+        f"accuracy of {default.expected_accuracy_:.3f}."
+    ) in status
     assert f"On the 800 fit rows: P-rule of label 1 {default.base_fairness_:.3f} →" in status
 
 
@@ -276,6 +279,16 @@ def test_a_base_model_that_is_too_good_on_the_fit_rows_is_warned_about(forest):
 def test_a_model_of_other_rows_is_not(default, forest):
     assert "optimism" not in default.status_
     assert "optimism" not in fitted(800, seed=1, estimator=forest).status_
+
+
+def test_a_linear_model_that_learned_the_noise_of_the_fit_rows_is_warned_about():
+    """A linear model of the same rows is as good on them: those to compare have not seen a row."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 60)), rng.integers(0, 2, 300)
+    model = LogisticRegression(C=100.0, max_iter=1000).fit(X, y)
+    group = np.where(X[:, 0] + rng.normal(size=300) > 0, "a", "b")
+    with pytest.warns(BaseModelWarning, match="its own optimism there is not corrected"):
+        ControlledDebiaser(model, target=0.3, borderline=0).fit(X, y, sensitive_features=group)
 
 
 @pytest.mark.parametrize(("said", "is_named"), [(True, False), (False, True)])

@@ -121,12 +121,9 @@ def test_every_constraint_holds_on_the_fit_rows_with_few_changes(three, constrai
 @pytest.mark.parametrize(
     "constraints",
     [
-        DemographicParity(ratio=0.85),
         EqualizedOdds(0.35),
         ErrorRatio(ratio=0.5),
-        Parity("labels per selection", ratio=0.8),
         DemographicParity(ratio=0.8).within("band"),
-        DemographicParity(ratio=0.85) & MinimumTruePositiveRate(0.8),
         DemographicParity(ratio=0.85) & AccuracyParity(difference=0.15) & MinimumRate(0.5),
     ],
     ids=repr,
@@ -146,9 +143,8 @@ def test_what_is_expected_of_several_metrics_is_near_to_what_new_people_get(thre
     assert low <= reached[0] <= high
 
 
-@pytest.mark.parametrize("constraints", [DemographicParity(ratio=0.9), EqualizedOdds(0.4)])
-def test_weights_and_intersections_count(three, constraints):
-    X, y, group, weight = three
+def test_weights_and_intersections_count(three):
+    (X, y, group, weight), constraints = three, EqualizedOdds(0.4)
     both = pd.DataFrame({"group": group, "band": X["band"]})
     update = quick_control(BASE, constraints=constraints)
     update.fit(X.drop(columns="band"), y, sensitive_features=both, sample_weight=weight)

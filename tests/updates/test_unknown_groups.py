@@ -136,6 +136,7 @@ def test_rates_are_expectations(probable, people):
     assert probable.fairness_ == pytest.approx(rates.min() / rates.max())
     assert probable.fairness_ >= 0.8
     assert probable.change_rate_ >= probable.limit_ > 0
+    assert probable.n_known_ == 0
     low, high = probable.unknown_interval_["calibrated"]
     truth = metrics.p_rule(None, positive * 1, sensitive_features=people.sensitive_features)
     assert 0 < low < probable.fairness_ < high < 1
@@ -197,6 +198,20 @@ def test_the_limit_under_probabilities_is_below_every_set_of_changes(constraints
     )
     limit = proven_limit(problem, target) * n
     assert fewest - 3 <= round(limit) <= fewest  # at most as many people change in part
+
+
+def test_nobody_changes_twice_for_the_limit_under_probabilities(model, people):
+    """Few are near the threshold: all of them are not enough, but each counted twice would be."""
+    certain = pd.get_dummies(people.sensitive_features).astype(float).to_numpy()
+    update = quick_control(model, max_margin=0.03, direction="gains_only")
+    problem = update._prepare(people.data, people.target, update_groups(certain), None)
+    certain = problem.rows.probabilities  # a fit orders the rows by their hashes
+    rates = problem.rows.base.decisions @ certain / certain.sum(axis=0)
+    lower = certain[:, rates.argmin()]
+    gained = (problem.may_change @ lower) / lower.sum()
+    assert 0 < rates.min() + 2 * gained < rates.max()
+    assert np.isinf(proven_limit(problem, (rates.min() + 1.5 * gained) / rates.max()))
+    assert 0 < proven_limit(problem, (rates.min() + 0.5 * gained) / rates.max()) < gained
 
 
 def update_groups(shares):

@@ -22,6 +22,8 @@ from commod._solvers.training.loop import (
     train,
 )
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 
 class Rows(NamedTuple):
     value: jax.Array
@@ -75,7 +77,7 @@ def test_each_model_has_its_own_penalty():
 
 
 def test_the_rates_fall_along_a_cosine_once_the_warm_up_is_over():
-    found = run(np.arange(10.0), epochs=4, warmup_epochs=3)
+    found = run(np.arange(100.0), epochs=4, warmup_epochs=3)
     assert found.epochs_done == 4
     assert found.history["decay"][0] == pytest.approx(0.5 + 0.5 * np.cos(np.pi * np.arange(4) / 4))
 
@@ -88,7 +90,7 @@ def test_nothing_is_learned_in_the_warm_up():
         if done == 10:
             raise KeyboardInterrupt
 
-    found = run(np.arange(10.0), epochs=5, warmup_epochs=12, progress=stop)
+    found = run(np.arange(100.0), epochs=5, warmup_epochs=12, progress=stop)
     assert found.interrupted
     assert found.begun
     assert found.epochs_done == 0
@@ -98,7 +100,7 @@ def test_nothing_is_learned_in_the_warm_up():
 
 
 def test_no_epochs_leave_the_start_as_it_is():
-    found = run(np.arange(10.0), epochs=0, warmup_epochs=3)
+    found = run(np.arange(100.0), epochs=0, warmup_epochs=3)
     assert not found.begun
     assert not found.interrupted
     assert found.states.mean.tolist() == [0.0]
@@ -151,7 +153,7 @@ def test_orders_are_drawn_for_epochs_that_are_still_to_come(monkeypatch, epochs,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("widest", [1, 2, 8])
+@pytest.mark.parametrize("widest", [2, 8])
 def test_models_of_one_seed_are_trained_side_by_side_and_others_apart(monkeypatch, widest):
     monkeypatch.setattr(training, "_max_models_at_once", lambda method, size: widest)
     speeds, seeds = (0.1, 0.2, 0.3, 0.4, 0.5), (7, 8, 7, 7, 7)
@@ -276,8 +278,8 @@ def test_layers_run_as_written_out(terms):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sizes", [(1, 3), (2, 4, 3), (1, 4, 2, 2)])
-def test_layers_across_rows_are_the_same_layers(sizes):
+def test_layers_across_rows_are_the_same_layers():
+    sizes = (2, 4, 3, 2)
     rng = np.random.default_rng(0)
     inputs = rng.normal(size=(sizes[0], 7)).astype(np.float32)
     flat = rng.normal(size=sum(networks.layer_lengths(sizes))).astype(np.float32)
@@ -308,13 +310,18 @@ def test_errors_of_a_row_are_cross_entropies():
     rng = np.random.default_rng(0)
     guesses, group = rng.normal(size=(3, 50)) * 20, rng.integers(3, size=50)
     own = log_softmax(guesses, axis=0)[group, np.arange(50)]
-    found = networks.group_cross_entropy(jnp.asarray(guesses, jnp.float32), group)
+    found = jax.jit(networks.group_cross_entropy)(jnp.asarray(guesses, jnp.float32), group)
     np.testing.assert_allclose(found, -own, atol=1e-4)
     logit, label = np.append(rng.normal(size=49) * 20, 0.0), rng.random(50)
     expected = -label * log_expit(logit) - (1 - label) * log_expit(-logit)
-    x = jnp.asarray(logit, jnp.float32)
-    np.testing.assert_allclose(networks.label_cross_entropy(x, label), expected, atol=1e-4)
-    slope = jax.grad(lambda x: networks.label_cross_entropy(x, label.astype(np.float32)).sum())(x)
+
+    @jax.jit
+    def errors_and_slope(x):
+        errors, back = jax.vjp(lambda x: networks.label_cross_entropy(x, np.float32(label)), x)
+        return errors, back(jnp.ones_like(errors))[0]
+
+    errors, slope = errors_and_slope(jnp.asarray(logit, jnp.float32))
+    np.testing.assert_allclose(errors, expected, atol=1e-4)
     np.testing.assert_allclose(slope, expit(logit) - label, atol=1e-6)
 
 

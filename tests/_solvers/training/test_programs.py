@@ -1,10 +1,10 @@
 """Compiled programs are kept between processes, and the user's JAX stays as it was configured."""
 
+import inspect
 import os
 import shutil
 import subprocess
 import sys
-import textwrap
 import warnings
 from pathlib import Path
 
@@ -17,6 +17,8 @@ from commod import COMMOD
 from commod._solvers.training import loop
 from commod._solvers.training.loop import cache_home, compiled_program
 from commod.datasets import make_biased
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 @pytest.fixture(autouse=True)
@@ -96,32 +98,8 @@ def test_nothing_else_that_jax_compiles_is_stored(home):
     assert len(stored(home)) == 1
 
 
-def fit():
-    data = make_biased(300, random_state=0)
-    model = LogisticRegression().fit(data.data, data.target)
-    update = COMMOD(model, epochs=2, warmup_epochs=0, min_group_size=5, random_state=0)
-    update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
-    return update.ratio(data.data)
-
-
-@pytest.mark.slow
-def test_a_fit_leaves_the_configuration_of_jax_and_of_warnings_alone(home, monkeypatch):
-    written = []
-    monkeypatch.setattr(type(jax.config), "update", lambda self, name, value: written.append(name))
-    before = dict(jax.config.values)
-    shown, filters = warnings.showwarning, list(warnings.filters)
-    fit()
-    assert stored(home)
-    assert dict(jax.config.values) == before
-    assert written == [], "not even for a moment: another thread would see it"
-    assert warnings.showwarning is shown
-    assert warnings.filters == filters
-
-
 @pytest.mark.slow
 def test_a_cache_of_the_users_is_left_in_charge(home, tmp_path):
-    ratios = fit()
-    shutil.rmtree(home)
     own = tmp_path / "own"
     settings = {
         "jax_compilation_cache_dir": str(own),
@@ -132,8 +110,7 @@ def test_a_cache_of_the_users_is_left_in_charge(home, tmp_path):
     try:
         for name, value in settings.items():
             jax.config.update(name, value)
-        jax.clear_caches()
-        assert np.array_equal(fit(), ratios)
+        run_program(8.25)
         assert {name: jax.config.values[name] for name in settings} == settings
         assert any(own.iterdir()), "JAX stores the program there"
     finally:
@@ -309,48 +286,67 @@ def test_each_platform_has_its_place_for_caches(monkeypatch, system, variables, 
     assert cache_home() == expected
 
 
-FIT = """
-    import time, warnings
-    import jax
-    from commod import COMMOD
-    from commod.datasets import make_biased
-    from sklearn.linear_model import LogisticRegression
+# -- fits -----------------------------------------------------------------------------------------
 
-    warnings.simplefilter("error")
-    compiled = []
 
-    def listen(name, duration, **_):
-        if name == "/jax/core/compile/backend_compile_duration":
-            compiled.append(duration)
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
+def fit():
     data = make_biased(300, random_state=0)
     model = LogisticRegression().fit(data.data, data.target)
-    update = COMMOD(model, epochs=2, warmup_epochs=0, min_group_size=5, random_state=0)
+    update = COMMOD(
+        model, lambda_fair=4, epochs=12, warmup_epochs=0, min_group_size=5, random_state=0
+    )
     update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
-    print(update.ratio(data.data).tobytes().hex())
-    print(len(compiled))
+    return update.ratio(data.data)
+
+
+FIT = f"""
+import warnings
+import jax
+from commod import COMMOD
+from commod.datasets import make_biased
+from sklearn.linear_model import LogisticRegression
+
+warnings.simplefilter("error")
+compiled = []
+
+def listen(name, duration, **_):
+    if name == "/jax/core/compile/backend_compile_duration":
+        compiled.append(duration)
+
+jax.monitoring.register_event_duration_secs_listener(listen)
+
+{inspect.getsource(fit)}
+print(fit().tobytes().hex())
+print(len(compiled))
 """
 
 
-def fit_in_a_process():
-    """Return the ratios of a fit, as text, and how many programs it compiled."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(FIT)], capture_output=True, text=True, check=True
-    )
+@pytest.mark.slow
+def test_a_fit_leaves_jax_as_it_was_and_the_next_process_loads_its_program(
+    home, monkeypatch, backend_compilations
+):
+    for name in ("JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_COMPILATION_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "true")  # as in this process
+    jax.clear_caches()
+    before = dict(jax.config.values)
+    shown, filters = warnings.showwarning, list(warnings.filters)
+    written = []
+    with monkeypatch.context() as patch:
+        update = lambda self, name, value: written.append(name)  # noqa: E731
+        patch.setattr(type(jax.config), "update", update)
+        ratios = fit()
+    assert written == [], "not even for a moment: another thread would see it"
+    assert dict(jax.config.values) == before
+    assert warnings.showwarning is shown
+    assert warnings.filters == filters
+    assert ratios.std() > 0.01
+    assert len(backend_compilations) == len(stored(home)) == 1  # one program is all a fit needs
+    done = subprocess.run([sys.executable, "-c", FIT], capture_output=True, text=True, check=True)
     assert not [line for line in done.stderr.splitlines() if "AOT" in line or "rror" in line], (
         done.stderr
     )
-    ratios, n_compiled = done.stdout.split()
-    return ratios, int(n_compiled)
-
-
-@pytest.mark.slow
-def test_the_next_process_loads_what_the_first_compiled(tmp_path, monkeypatch):
-    monkeypatch.setenv("COMMOD_CACHE_HOME", str(tmp_path))
-    for name in ("JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_COMPILATION_CACHE"):
-        monkeypatch.delenv(name, raising=False)
-    fits = [fit_in_a_process(), fit_in_a_process()]
-    assert len(stored(tmp_path)) == 1  # one program is all a fit needs
-    assert len({ratios for ratios, _ in fits}) == 1
-    assert [n_compiled for _, n_compiled in fits] == [1, 0]
+    found, n_compiled = done.stdout.split()
+    assert found == ratios.tobytes().hex(), "the same seed gives the same bits"
+    assert int(n_compiled) == 0
+    assert len(stored(home)) == 1
