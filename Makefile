@@ -22,7 +22,7 @@ SMOKE := $(addprefix tests/, \
 	datasets/test_package_tables.py metrics/test_reference.py patch/test_patch_onnx.py patch/test_patch_scores.py patch/test_stored_patches.py \
 	rivals/test_thresholds.py updates/test_as_in_the_paper.py updates/test_score_edit.py updates/test_several_constraints.py)
 
-.PHONY: help setup docs docs-archive demo test test-fast test-search coverage mutants test-lowest smoke-lowest lint format types contracts package check check-all figures paper paper-quick bench bench-quick clean
+.PHONY: help setup docs docs-archive demo test test-fast test-search coverage mutants test-lowest smoke-lowest lint format types contracts package check check-all figures paper paper-quick bench bench-quick cluster clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9.%-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -135,7 +135,7 @@ docs-archive: docs ## the same as one file for a static host, docs/_build/commod
 
 check: lint types contracts test docs package smoke-3.12 smoke-3.13 smoke-lowest ## what CI runs
 
-check-all: check paper-quick bench-quick test-3.12 test-3.13 test-lowest ## before a release: the same and what is too long for CI
+check-all: check paper-quick bench-quick cluster test-3.12 test-3.13 test-lowest ## before a release: the same and what is too long for CI
 
 figures: .venv/develop ## measure every promised figure of quality beside its bar (about two hours)
 	PYTHONPATH=. $(BIN)/python benchmarks/figures.py $(FIGURES)
@@ -148,6 +148,9 @@ paper-quick: .venv/develop ## the same with few splits and points (minutes)
 
 bench: .venv/develop ## speed and memory, ours and other libraries', into docs/benchmarks.md (two to three hours)
 	$(BIN)/python -m benchmarks.bench $(BENCH)
+
+cluster: .venv/develop ## the Spark job of the docs on executors in processes of their own (a minute)
+	$(BIN)/python -m benchmarks.cluster 200000
 
 bench-quick: .venv/develop ## the same, tiny: shows that every benchmark runs (minutes)
 	$(BIN)/python -m benchmarks.bench --quick

@@ -170,6 +170,7 @@ def main(n: int) -> None:
     print(f"seconds of CPU on executors: {figures['cpu'] / 1e9:.1f}")
     print(f"driver, peak GB: JVM {figures['jvm'] / 1e9:.2f}, Python {figures['python'] / 1e9:.2f}")
     print(f"commod verify: {verified.returncode} {verified.stdout.strip()}")
+    sys.exit(verified.returncode)
 
 
 if __name__ == "__main__":
