@@ -9,8 +9,10 @@ endif
 # Tests start many processes: each would compile the package anew if no bytecode was kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Tests run in a process per core. Further threads in each would wait for one another.
-PYTEST := -m pytest -n auto --maxprocesses 4 --dist loadfile
+# Tests run in a process per core and one more, because some wait for a browser, an engine or a signal.
+# Further threads in each would wait for one another.
+WORKERS := $(shell $(PYTHON) -c 'import os; print(min(4, os.cpu_count() + 1))')
+PYTEST := -m pytest -n $(WORKERS) --dist loadfile
 test test-fast test-search coverage test-lowest smoke-lowest docs: export OMP_NUM_THREADS := 1
 test-3.% smoke-3.%: export OMP_NUM_THREADS := 1
 

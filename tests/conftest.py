@@ -62,10 +62,10 @@ def pytest_xdist_make_scheduler(config, log):
     """Return the schedule of `--dist loadfile`; the files are in the order of `dearest_first`."""
     if config.getvalue("dist") != "loadfile":
         return None
-    from file_schedule import SparkTogether
+    from file_schedule import ProgramsTogether
 
     config.option.loadscopereorder = False
-    return SparkTogether(config, log)
+    return ProgramsTogether(config, log)
 
 
 def folder_of_the_run(tmp_path_factory):
@@ -275,7 +275,7 @@ def call(monkeypatch, capsys, pytestconfig):
     return run
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser():
     """Start Chromium; skip, or fail where CI requires it, if it is missing."""
     chromium = shutil.which("chromium")

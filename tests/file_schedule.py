@@ -1,7 +1,7 @@
 """The order in which workers get test files, so that none waits long for the other's last file.
 
-The dearest come first, by the CPU seconds of `prices.csv`. Files that use Spark go to one worker,
-where it starts once.
+The dearest come first, by the CPU seconds of `prices.csv`. Files that use the same program go to
+one worker, where it starts once: Spark and PostgreSQL together, and Chromium.
 """
 
 import csv
@@ -13,8 +13,10 @@ from pathlib import Path
 from xdist.scheduler import LoadFileScheduling
 
 PRICES = Path(__file__).parent / "prices.csv"
-USES_SPARK = re.compile(r"^def \w+\([^)]*\bspark\b", re.MULTILINE)
-SPARK = "spark"
+PROGRAMS = {
+    "engines": re.compile(r"^def \w+\([^)]*\b(spark|postgres)\b|^from engines ", re.MULTILINE),
+    "browser": re.compile(r"^def \w+\([^)]*\bbrowser\b", re.MULTILINE),
+}
 
 
 @cache
@@ -26,10 +28,12 @@ def prices():
 
 @cache
 def scope_of(file, root):
-    """Return what goes to one worker together: a file, or all files that use Spark."""
+    """Return what goes to one worker together: a file, or all files that use a program."""
     path = Path(root) / file
-    is_spark = path.suffix == ".py" and USES_SPARK.search(path.read_text("utf-8"))
-    return SPARK if is_spark else file
+    if path.suffix != ".py" or path.name == "conftest.py":
+        return file
+    text = path.read_text("utf-8")
+    return next((name for name, uses in PROGRAMS.items() if uses.search(text)), file)
 
 
 def dearest_first(items, root):
@@ -42,8 +46,8 @@ def dearest_first(items, root):
     items.sort(key=lambda item: (-totals[scopes[item]], scopes[item], files[item]))
 
 
-class SparkTogether(LoadFileScheduling):
-    """Give whole files to workers, and all files that use Spark to one."""
+class ProgramsTogether(LoadFileScheduling):
+    """Give whole files to workers, and all files that use a program to one."""
 
     def _split_scope(self, nodeid):
         return scope_of(nodeid.partition("::")[0], self.config.rootpath)

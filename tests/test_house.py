@@ -1,6 +1,7 @@
 """The house: sizes of files and functions, names, import circles, knowledge of constraints."""
 
 import ast
+import csv
 from collections import Counter, defaultdict
 from functools import cache
 from pathlib import Path
@@ -9,9 +10,11 @@ import pytest
 
 from commod.metrics._constraint import CONSTRAINTS
 
-SOURCE = Path(__file__).parents[1] / "src" / "commod"
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "commod"
 FILES = sorted(SOURCE.rglob("*.py"))
 PUBLIC_ENTRY_POINTS = {"audit", "audit_frame", "compare", "edit", "frontier"}  # users pass keywords
+MOST_CPU_SECONDS = 640  # of all tests, on the machine where the prices were renewed
 COMPARISONS = SOURCE / "metrics" / "_constraint.py"
 
 
@@ -185,3 +188,18 @@ def test_no_import_circle():
     while free := {m for m in left if not (graph[m] & left) or not (importers[m] & left)}:
         left -= free
     assert left == set()
+
+
+# ---------------------------------------------------------------------------------------------
+# What the tests cost
+
+
+def test_the_tests_keep_to_their_budget():
+    """Renew the prices with `PRICES=tests/prices.csv make test`."""
+    with (ROOT / "tests" / "prices.csv").open(encoding="utf-8", newline="") as lines:
+        seconds = {line["file"]: float(line["seconds"]) for line in csv.DictReader(lines)}
+    files = {str(p.relative_to(ROOT)) for p in (ROOT / "tests").rglob("test_*.py")}
+    assert files - seconds.keys() == set(), "files without a price"
+    gone = {name for name in seconds if not (ROOT / name).exists()}
+    assert gone == set(), "prices of files that are gone"
+    assert sum(seconds.values()) <= MOST_CPU_SECONDS

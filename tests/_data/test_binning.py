@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from commod._data.binning import bin_edges, roundest_number
 
-quick = settings(deadline=None, max_examples=60)
+quick = settings(deadline=None, max_examples=25)
 value = st.one_of(
     st.sampled_from([0.0, -0.0, 0.1, 0.3, 0.1 + 0.2, 1.0, 1e-320, -1e300, 1e300]),
     st.integers(-30, 30).map(float),
@@ -172,7 +172,7 @@ def test_no_edge_is_the_value_of_a_few_people():
 
 @pytest.mark.slow
 @given(st.lists(st.floats(0, 1e6), min_size=200, max_size=300, unique=True))
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 def test_edges_of_a_smooth_column_are_nobodys_value(values):
     spread = np.unique(np.array(values) + np.linspace(0, 1, len(values)) / 3)
     assert not set(edges_of(spread, min_size=20)) & set(spread[spread % 1 != 0])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from commod._data.codes import code_array, code_list, code_series, joint_codes, plain
 
 NAN = math.nan
-quick = settings(deadline=None, max_examples=40)
+quick = settings(deadline=None, max_examples=20)
 missing = st.sampled_from([None, NAN, float("nan"), np.float64("nan"), pd.NA, pd.NaT])
 scalar = st.one_of(
     st.booleans(), st.integers(-3, 3), st.sampled_from([1.0, 2.5]), st.text("ab1", max_size=2)

@@ -323,7 +323,7 @@ def test_some_rows_of_a_column_are_the_column_of_these_rows():
 
 
 @given(st.lists(value, min_size=1, max_size=8))
-@settings(deadline=None, max_examples=35)
+@settings(deadline=None, max_examples=20)
 def test_pandas_and_numpy_objects_read_alike(values):
     frame = pd.DataFrame({"x0": objects(*values)})
     assert spelled(frame) == spelled(table(values))

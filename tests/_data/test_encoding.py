@@ -18,7 +18,7 @@ from commod._data.encoding import BinTerms, CategoryTerms, Encoding, NumericTerm
 from commod.exceptions import InputError
 
 NAN = math.nan
-quick = settings(deadline=None, max_examples=30)
+quick = settings(deadline=None, max_examples=15)
 number = st.floats(-1e3, 1e3).map(lambda v: round(v, 3))
 
 

@@ -99,7 +99,7 @@ def test_groups_of_any_type_are_listed_in_sorted_order_as_plain_values(code, lab
     st.lists(st.tuples(st.integers(0, 2), st.sampled_from("ab"), st.booleans()), min_size=1),
     st.sampled_from(["pandas", "polars", "dict", "tuples"]),
 )
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 def test_intersections_equal_the_tuples_of_the_rows(rows, holder):
     columns = dict(zip("abc", map(list, zip(*rows, strict=True)), strict=True))
     made = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "dict": dict, "tuples": lambda _: rows}

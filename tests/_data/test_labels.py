@@ -138,14 +138,14 @@ label = st.one_of(st.integers(0, 2), st.sampled_from(["no", "yes"]), st.sampled_
 
 
 @given(st.lists(label, min_size=1, max_size=8), st.booleans())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 def test_distinct_labels_are_listed_in_the_order_of_their_rows(values, as_objects):
     labels = objects(*values) if as_objects else read_labels(values, "y")
     assert distinct_labels(labels) == list(dict.fromkeys(labels.tolist()))
 
 
 @given(st.lists(st.sampled_from([3, 5]), min_size=1, max_size=8), st.sampled_from([3, 5]))
-@settings(deadline=None, max_examples=35)
+@settings(deadline=None, max_examples=20)
 def test_outcomes_are_where_the_positive_label_is(values, pos_label):
     for labels in (np.array(values), np.array(values, dtype=np.int8), objects(*values)):
         assert binary_outcome(labels, "y", pos_label).tolist() == [v == pos_label for v in values]

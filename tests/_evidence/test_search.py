@@ -55,7 +55,7 @@ def test_where_columns_tell_the_cells_the_fewest_changes_of_all_updates_are_foun
     constraints, n_groups, most
 ):
     found, fewest = 0.0, 0.0
-    for seed in range(4):
+    for seed in range(2):
         people = known_cells(seed, n_groups, with_label=constraints is ODDS)
         problem, target = people.problem(constraints, target_on="fit_rows")
         update = find_update(evidence_task(problem, target, is_new=False), Settings(max_lines=12))
@@ -75,17 +75,16 @@ def test_rows_in_another_order_lead_to_the_same_points_and_the_same_people(const
     task = people.task(constraints, is_new=True, by_content=True)
     found = find_update(task, settings_)
     assert found.stop.n_changed > 0
-    for seed in range(2):
-        order = np.random.default_rng(seed).permutation(people.n)
-        other = People(1, n=500, n_groups=3)
-        other.X = people.X.iloc[order].reset_index(drop=True)
-        other.y, other.group = people.y[order], people.group[order]
-        moved = other.task(constraints, is_new=True, by_content=True)
-        again = find_update(moved, settings_)
-        assert again.points.values.tolist() == found.points.values.tolist()
-        assert (again.points.intercept, again.cut) == (found.points.intercept, found.cut)
-        assert (again.nearness, again.mean_distance) == (found.nearness, found.mean_distance)
-        assert np.array_equal(changed_by(moved, again), changed_by(task, found))
+    order = np.random.default_rng(0).permutation(people.n)
+    other = People(1, n=500, n_groups=3)
+    other.X = people.X.iloc[order].reset_index(drop=True)
+    other.y, other.group = people.y[order], people.group[order]
+    moved = other.task(constraints, is_new=True, by_content=True)
+    again = find_update(moved, settings_)
+    assert again.points.values.tolist() == found.points.values.tolist()
+    assert (again.points.intercept, again.cut) == (found.points.intercept, found.cut)
+    assert (again.nearness, again.mean_distance) == (found.nearness, found.mean_distance)
+    assert np.array_equal(changed_by(moved, again), changed_by(task, found))
 
 
 # -- points and values -------------------------------------------------------------------------
@@ -185,7 +184,7 @@ def test_nearness_is_the_best_that_the_extra_changes_allow(with_labels, borderli
 # -- caps --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @example(seed=1807, is_new=True, is_budget=False)
 @given(seed=st.integers(0, 10**4), is_new=st.booleans(), is_budget=st.booleans())
 def test_caps_hold_on_the_counted_values_and_on_the_fit_rows(seed, is_new, is_budget):

@@ -115,22 +115,7 @@ def serious_findings(tab):
     return [(v["id"], [n["html"][:120] for n in v["nodes"][:3]]) for v in serious]
 
 
-def test_nothing_runs_off_the_page_and_axe_finds_nothing_serious(visit):
-    tab = visit()
-    tab.locator("#keep").click()
-    tab.wait_for_selector("#compared table")
-    tab.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
-    for width, colours in [(390, "light"), (760, "light"), (1024, "dark"), (1920, "light")]:
-        tab.set_viewport_size({"width": width, "height": 900})
-        tab.emulate_media(color_scheme=colours)
-        assert tab.evaluate("document.documentElement.scrollWidth") <= width
-        assert tab.evaluate(OUTSIDE) == []
-        if width in (390, 1024):  # the one column in light colours, the two in dark ones
-            assert serious_findings(tab) == []
-
-
-def test_hostile_names_are_text_and_every_control_is_reached_by_the_keyboard(visit):
-    tab = visit()
+def assert_hostile_names_are_text_and_the_keyboard_reaches_every_control(tab):
     assert tab.locator("img, iframe, object, [onerror]").count() == 0
     assert tab.locator("script").count() == 1
     assert HOSTILE in tab.locator("#terms").text_content()
@@ -145,7 +130,22 @@ def test_hostile_names_are_text_and_every_control_is_reached_by_the_keyboard(vis
     assert tab.evaluate("document.activeElement.className") == "skip"
 
 
-def test_a_user_edits_undoes_and_redoes_with_the_keyboard_alone(visit, expect):
+def test_hostile_names_do_nothing_run_off_no_page_and_axe_finds_nothing_serious(visit):
+    tab = visit()
+    assert_hostile_names_are_text_and_the_keyboard_reaches_every_control(tab)
+    tab.locator("#keep").click()
+    tab.wait_for_selector("#compared table")
+    tab.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    for width, colours in [(390, "light"), (760, "light"), (1024, "dark"), (1920, "light")]:
+        tab.set_viewport_size({"width": width, "height": 900})
+        tab.emulate_media(color_scheme=colours)
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        assert tab.evaluate(OUTSIDE) == []
+        if width in (390, 1024):  # the one column in light colours, the two in dark ones
+            assert serious_findings(tab) == []
+
+
+def test_a_user_edits_undoes_and_redoes_with_the_keyboard_alone_and_in_two_tabs(visit, expect):
     tab = visit()
     rule = tab.locator("#card-rule")  # it has the cut
     first = rule.text_content()
@@ -162,10 +162,10 @@ def test_a_user_edits_undoes_and_redoes_with_the_keyboard_alone(visit, expect):
     expect(rule).to_have_text(edited)
     press(tab, "Undo")
     expect(rule).to_have_text(first)
+    assert_a_typed_number_acts_and_two_tabs_show_the_same(tab, visit(390), expect)
 
 
-def test_a_typed_number_acts_and_two_tabs_show_the_same(visit, expect):
-    one, two = visit(), visit(390)
+def assert_a_typed_number_acts_and_two_tabs_show_the_same(one, two, expect):
     label = re.compile("^Points of age")
     number, other = (tab.get_by_label(label) for tab in (one, two))
     number.fill("0.0123")
@@ -204,8 +204,17 @@ def test_a_column_is_locked_a_search_makes_gains_only_and_the_patch_is_saved(
     expect(tab.get_by_label("The same as Python")).to_have_value(re.compile("gains_only"))
 
 
+def assert_an_error_stays_while_slower_parts_follow(tab, expect):
+    tab.locator("#step").fill("-1")
+    with tab.expect_response(re.compile("/segments$")):
+        tab.locator("#round").click()
+    expect(tab.locator("#segments")).to_have_attribute("aria-busy", "false")
+    assert "step" in tab.locator("#error").inner_text()
+
+
 def test_a_wrong_request_is_said_and_a_fit_can_be_stopped(visit, expect, served):
     tab = visit()
+    assert_an_error_stays_while_slower_parts_follow(tab, expect)
     tab.get_by_label("Number or id").fill("99999999")
     tab.get_by_role("button", name="Show the reasons").click()
     expect(tab.locator("#error")).to_contain_text("rows must be positions")
@@ -217,12 +226,3 @@ def test_a_wrong_request_is_said_and_a_fit_can_be_stopped(visit, expect, served)
     tab.get_by_role("button", name="Stop the search").click()
     expect(tab.locator("#message")).to_contain_text("stopped")
     assert lead(tab) == before
-
-
-def test_an_error_stays_while_slower_parts_follow(visit, expect):
-    tab = visit()
-    tab.locator("#step").fill("-1")
-    with tab.expect_response(re.compile("/segments$")):
-        tab.locator("#round").click()
-    expect(tab.locator("#segments")).to_have_attribute("aria-busy", "false")
-    assert "step" in tab.locator("#error").inner_text()

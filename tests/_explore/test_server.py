@@ -172,7 +172,7 @@ QUICK = sorted(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.data())
 def test_any_json_is_answered_or_refused_and_the_server_goes_on(page, data):
     action = data.draw(st.sampled_from(QUICK))

@@ -175,7 +175,7 @@ def test_figures_are_those_of_the_metrics_and_the_bounds(seed, favorable_is_one)
     assert lowest.observed.value == pytest.approx(label[np.argsort(edited)][: lowest.n].mean())
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10_000))
 def test_the_interval_of_an_area_is_delongs(seed):
     rng = np.random.default_rng(seed)
@@ -614,7 +614,7 @@ def test_columns_that_determine_the_group_are_in_the_ledger_only_on_request():
     assert {c.code: c.state for c in quiet.checks}["CM302"] == "failed"
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.integers(0, 10_000))
 def test_the_loss_of_area_is_delongs_for_the_same_people(seed):
     rng = np.random.default_rng(seed)

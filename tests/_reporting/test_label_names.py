@@ -182,9 +182,7 @@ def test_the_command_line_names_the_label_and_reads_a_score_of_the_other_label(t
     given += ["--target-on", "fit_rows"]
     out = ["--out", str(tmp_path / "patch.json"), "--force"]
     other = ["--out", str(tmp_path / "other.json")]
-    fitted = CliRunner().invoke(
-        app, ["debias", *common, *given, *out, "--report", str(tmp_path / "r.md")]
-    )
+    fitted = CliRunner().invoke(app, ["debias", *common, *given, *out])
     assert fitted.exit_code == 0, fitted.output
     assert "P-rule of label 0 ≥ 0.9" in fitted.output
     assert unnamed(fitted.output, ("label 0", "label 1")) == []

@@ -289,7 +289,7 @@ row = st.tuples(
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(row, min_size=1, max_size=60))
 def test_counts_equal_those_of_the_conditions_applied_again(rows):
     x, group, flag, before, changed = (list(column) for column in zip(*rows, strict=True))

@@ -159,7 +159,7 @@ def test_the_request_survives_json_and_older_audits_load(table):
 # -- few people -------------------------------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.lists(st.integers(0, 60), min_size=3, max_size=3), min_size=1, max_size=8))
 def test_no_cell_of_few_people_follows_from_totals_and_listed_strata(sizes):
     sizes = np.array(sizes)

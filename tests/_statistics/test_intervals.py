@@ -37,7 +37,7 @@ GAPS = ["true_positive_rate_parity", "false_positive_rate_parity"]
 CONSTRAINTS = [PARITY, ODDS, *GAPS]
 every_constraint = pytest.mark.parametrize("constraints", CONSTRAINTS)
 
-quick = settings(deadline=None, max_examples=30)
+quick = settings(deadline=None, max_examples=25)
 alphas = st.sampled_from([0.001, 0.025, 0.05, 0.2])
 
 
@@ -280,11 +280,18 @@ def test_an_empty_group_gives_nan_and_passes_no_test(counts):
 # Errors and power of the tests, exactly: every outcome of two binomials, weighted
 
 
-def probability(event, sizes, rates):
-    """Return the probability of `event(x1, x2)`, a function of two count arrays."""
-    counts = [np.arange(size + 1) for size in sizes]
-    first, second = (stats.binom.pmf(*args) for args in zip(counts, sizes, rates, strict=True))
-    return first @ event(*np.ix_(*counts)).astype(float) @ second
+def outcomes(event, sizes):
+    """Return where `event(x1, x2)`, a function of two count arrays, happens."""
+    return event(*np.ix_(*(np.arange(size + 1) for size in sizes))).astype(float)
+
+
+def probability(happens, sizes, rates):
+    """Return the probability of an event, from its `outcomes`."""
+    first, second = (
+        stats.binom.pmf(np.arange(size + 1), size, rate)
+        for size, rate in zip(sizes, rates, strict=True)
+    )
+    return first @ happens @ second
 
 
 sizes_above_50 = pytest.mark.parametrize(
@@ -295,50 +302,41 @@ sizes_above_50 = pytest.mark.parametrize(
 @sizes_above_50
 def test_a_ratio_at_the_target_seldom_passes(sizes):
     # Worst over a fine grid of rates and fourteen sizes from 50 to 1000: 6.2 %, mean 5.0 %.
-    errors = [
-        probability(
-            lambda x1, x2: ratio_is_above(x1, sizes[0], x2, sizes[1], 0.8, 0.05),
-            sizes,
-            (0.8 * p, p),
-        )
-        for p in np.linspace(0.25, 1, 16)
-    ]
+    n1, n2 = sizes
+    passed = outcomes(lambda x1, x2: ratio_is_above(x1, n1, x2, n2, 0.8, 0.05), sizes)
+    errors = [probability(passed, sizes, (0.8 * p, p)) for p in np.linspace(0.25, 1, 16)]
     assert max(errors) < 0.062
     assert 0.04 < np.mean(errors) < 0.055
 
 
 @sizes_above_50
 def test_a_difference_at_the_ceiling_seldom_passes(sizes):
-    errors = [
-        probability(
-            lambda x1, x2: difference_is_below(x1, sizes[0], x2, sizes[1], 0.1, 0.05),
-            sizes,
-            (p + 0.1, p),
-        )
-        for p in np.linspace(0.2, 0.9, 15)
-    ]
+    n1, n2 = sizes
+    passed = outcomes(lambda x1, x2: difference_is_below(x1, n1, x2, n2, 0.1, 0.05), sizes)
+    errors = [probability(passed, sizes, (p + 0.1, p)) for p in np.linspace(0.2, 0.9, 15)]
     assert max(errors) < 0.065
     assert 0.04 < np.mean(errors) < 0.055
 
 
 @pytest.mark.parametrize(
-    ("sizes", "rate"),
+    ("sizes", "rates"),
     [
-        *itertools.product([(250, 750), (750, 250), (500, 500)], [0.7, 0.9]),
-        *itertools.product([(500, 1500), (1000, 1000)], [0.4, 0.7, 0.9]),
+        *itertools.product([(250, 750), (750, 250), (500, 500)], [(0.7, 0.9)]),
+        *itertools.product([(500, 1500), (1000, 1000)], [(0.4, 0.7, 0.9)]),
     ],
 )
-def test_nine_in_ten_pass_where_the_p_rule_is_2_93_deviations_above_the_target(sizes, rate):
-    # 2.93 = z(0.95) + z(0.9), and the deviation is that of the log ratio, at the target.
-    p1 = 0.8 * rate
-    deviation = math.sqrt((1 - p1) / (p1 * sizes[0]) + (1 - rate) / (rate * sizes[1]))
-    ratio = 0.8 * math.exp(2.93 * deviation)
-
+def test_nine_in_ten_pass_where_the_p_rule_is_2_93_deviations_above_the_target(sizes, rates):
     def promised(x1, x2):
         above = ratio_is_above(x1, sizes[0], x2, sizes[1], 0.8, 0.05)
         return above & ratio_is_above(x2, sizes[1], x1, sizes[0], 0.8, 0.05)
 
-    assert 0.9 < probability(promised, sizes, (ratio * rate, rate)) < 0.97
+    passed = outcomes(promised, sizes)
+    for rate in rates:
+        # 2.93 = z(0.95) + z(0.9), and the deviation is that of the log ratio, at the target.
+        p1 = 0.8 * rate
+        deviation = math.sqrt((1 - p1) / (p1 * sizes[0]) + (1 - rate) / (rate * sizes[1]))
+        ratio = 0.8 * math.exp(2.93 * deviation)
+        assert 0.9 < probability(passed, sizes, (ratio * rate, rate)) < 0.97
 
 
 # ---------------------------------------------------------------------------------------------
@@ -356,13 +354,11 @@ def test_a_promised_p_rule_is_the_worst_bound_of_all_ordered_pairs(table):
 @quick
 @given(tables(ODDS))
 def test_a_promised_disparity_squares_and_adds_the_bounds_of_two_gaps(table):
-    def gap_and_excess(x1, n1, x2, n2):
+    def gaps_and_excesses(x1, n1, x2, n2):
         gap = x1 / n1 - x2 / n2
-        return gap, difference_safe_bound(x1, n1, x2, n2, 0.05) - gap
+        return list(zip(gap, difference_safe_bound(x1, n1, x2, n2, 0.05) - gap, strict=True))
 
-    rows = [
-        [gap_and_excess(*pair) for pair in every_two(*row).T] for row in zip(*table, strict=True)
-    ]
+    rows = [gaps_and_excesses(*every_two(*row)) for row in zip(*table, strict=True)]
     expected = max(
         gap1 + gap2 + math.hypot(excess1, excess2)
         for (gap1, excess1), (gap2, excess2) in itertools.product(*rows)
@@ -429,7 +425,7 @@ def test_few_answers_along_a_path_are_false():
     rng = np.random.default_rng(7)
     p_rules = np.array([0.98, 0.94, 0.9, 0.86, 0.82, 0.7999, 0.78, 0.7])
     sizes = np.array([[300, 600]])
-    n_draws, n_false = 1000, 0
+    n_draws, n_false = 500, 0
     for _ in range(n_draws):
         luck = [np.sort(rng.random(size)) for size in sizes[0]]
         selected = np.searchsorted(luck[0], 0.5 * p_rules), np.searchsorted(luck[1], 0.5)
@@ -484,7 +480,7 @@ def test_the_interval_of_two_groups_misses_seldom_at_any_distance_from_equality(
             fair_end = np.minimum(1, np.minimum(high, 1 / low))
             return (np.minimum(low, 1 / high) > value) | (fair_end < value)
 
-    assert probability(missed, sizes, rates) < 0.057
+    assert probability(outcomes(missed, sizes), sizes, rates) < 0.057
 
 
 @pytest.mark.slow

@@ -129,7 +129,7 @@ directions, favorables = st.sampled_from(DIRECTIONS), st.integers(0, 1)
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(tables(), st.data(), directions, favorables)
 def test_minimal_changes_are_the_fewest_of_all_decisions(table, data, direction, favorable):
     constraints, y_true, y_pred, group = table
@@ -149,7 +149,7 @@ def test_minimal_changes_are_the_fewest_of_all_decisions(table, data, direction,
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=35)
 @given(tables(), st.data(), directions, favorables)
 def test_minimal_changes_can_be_carried_out(table, data, direction, favorable):
     constraints, y_true, y_pred, group = table
@@ -174,7 +174,7 @@ def test_minimal_changes_can_be_carried_out(table, data, direction, favorable):
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=35)
 @given(tables(), st.integers(0, 8), directions, favorables)
 def test_best_fairness_is_the_best_of_all_decisions(table, budget, direction, favorable):
     constraints, y_true, y_pred, group = table
@@ -195,7 +195,7 @@ def test_best_fairness_is_the_best_of_all_decisions(table, budget, direction, fa
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(tables(), st.data(), st.none() | st.integers(0, 8), directions, favorables)
 def test_most_accurate_is_the_best_of_all_decisions(table, data, budget, direction, favorable):
     constraints, y_true, y_pred, group = table

@@ -57,7 +57,7 @@ def by_linear_program(constraints, sizes, positives, target):
 
 @pytest.mark.slow
 @given(tables())
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_it_is_the_value_of_the_linear_programme(table):
     assert bounds.fewest_expected_changes(*table) == pytest.approx(
         by_linear_program(*table), abs=1e-6
@@ -66,7 +66,7 @@ def test_it_is_the_value_of_the_linear_programme(table):
 
 @pytest.mark.slow
 @given(tables())
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_whole_people_never_need_fewer(table):
     whole = bounds.fewest_changes(*table)
     if whole is not None:

@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import joblib
@@ -195,9 +196,8 @@ def test_options_of_debias_hold_in_duckdb(lake, call):
     assert Patch.load("patch.json").content.seen.n_rows == N - 100 - said["audit"]["n"]
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
+def test_what_does_not_go_is_refused_before_rows_are_read(lake, call):
+    for options, words in (
         (("--engine", "duckdb", "--ledger", "l.csv"), ("--ledger", "commod apply")),
         (("--engine", "spark", "--unknown-groups", "ignore"), ("--unknown-groups", "drop-missing")),
         (("--engine", "duckdb", "--refits", "3", "--report", "r.html"), ("--refits",)),
@@ -205,14 +205,12 @@ def test_options_of_debias_hold_in_duckdb(lake, call):
         (("--spark-master", "local"), ("--spark-master local", "--engine spark")),
         (("--engine", "spark", "--type", "age=text"), ("--type", "--engine duckdb")),
         (("--engine", "duckdb", "--key", "race"), ("'race' is named by",)),
-    ],
-)
-def test_what_does_not_go_is_refused_before_rows_are_read(options, words, lake, call):
-    code, _, err = call("debias", "lake/*.parquet", *FIT, *options)
-    assert code == 2 and err.count("\n") == 1
-    for word in words:
-        assert word in err, err
-    assert {path.name for path in lake.iterdir()} == {"lake"}
+    ):
+        code, _, err = call("debias", "lake/*.parquet", *FIT, *options)
+        assert code == 2 and err.count("\n") == 1, options
+        for word in words:
+            assert word in err, err
+        assert {path.name for path in lake.iterdir()} == {"lake"}, options
 
 
 def test_spark_does_not_read_text(lake, call):
@@ -284,25 +282,15 @@ def test_check_counts_a_folder(lake, call):
 
 def test_spark_debiases_as_duckdb_does(lake, call, spark):
     """One table, one key: the same patch, audited with the same counts."""
-    told = (*FIT, "--features", "income", "--json", "--report")
-    said = {
-        engine: json.loads(
-            call(
-                "debias",
-                "lake",
-                *told,
-                f"{engine}.md",
-                "--engine",
-                engine,
-                "--out",
-                f"{engine}.json",
-            )[1]
-        )
-        for engine in ("duckdb", "spark")
-    }
+    told = (*FIT, "--features", "income", "--max-lines", "0", "--json", "--report")
+    said = {}
+    for engine in ("duckdb", "spark"):
+        files = (f"{engine}.md", "--out", f"{engine}.json")
+        outcome = call("debias", "lake", *told, *files, "--engine", engine)
+        said[engine] = json.loads(outcome[1])
     ours, theirs = (Patch.load(f"{engine}.json").content for engine in said)
-    assert [c.name for c in ours.ratio.columns] == [c.name for c in theirs.ratio.columns]
-    assert ours.reached == theirs.reached
+    undated = {"created": "", "audit": None}  # the audit says when it was made
+    assert replace(ours, **undated) == replace(theirs, **undated)
     assert said["duckdb"]["audit"]["changes"] == said["spark"]["audit"]["changes"]
     digests = [one["audit"]["provenance"]["data_digest"] for one in said.values()]
     assert digests[0] == digests[1]

@@ -55,26 +55,26 @@ def scored(n=600, seed=0):
 DEBIAS = ("--label", "y", "--sensitive", "race", "--score-column", "f", "--at-least", "0.8")
 
 
-@pytest.mark.parametrize("report", ["report.html", "report.json"])  # of Markdown, see below
-def test_debias_writes_a_pair_that_verify_accepts(call, tmp_path, report):
-    scored().to_csv(tmp_path / "train.csv", index=False)
-    code, _, err = call("debias", "train.csv", *DEBIAS, "--test-size", "0.3", "--report", report)
-    assert code in (0, 1) and not err
-    code, out, _ = call("verify", "patch.json", report)
+def assert_pair(call, report):
+    """Assert that the patch and the report, which were written together, agree."""
+    patch = report.partition(".")[0] + ".json"
+    code, out, _ = call("verify", patch, report)
     assert code == 0 and "agree" in out
-    code, out, _ = call("verify", "patch.json", report, "--json")
+    code, out, _ = call("verify", patch, report, "--json")
     result = json.loads(out)
     assert code == 0 and result["agrees"] is True and result["differences"] == []
-    code, _, err = call("verify", "patch.json", report, "--sha256", "0" * 64)
+    code, _, err = call("verify", patch, report, "--sha256", "0" * 64)
     assert code == 2 and "signed off" in err
 
 
-def test_verify_names_what_differs_and_refuses_what_is_no_pair(call, tmp_path):
-    for seed, name in ((0, "one"), (1, "two")):
+def test_verify_accepts_pairs_and_names_what_differs_or_is_no_pair(call, tmp_path):
+    for seed, report in ((0, "one.html"), (1, "two.md")):
         scored(seed=seed).to_csv(tmp_path / "train.csv", index=False)
-        files = ("--out", f"{name}.json", "--report", f"{name}.md" if seed else "one.html")
-        call("debias", "train.csv", *DEBIAS, *files)
-    assert call("verify", "two.json", "two.md")[0] == 0
+        files = ("--out", f"{report[:3]}.json", "--report", report)
+        quickest = ("--target-on", "fit_rows", "--borderline", "0", "--test-size", "0.3")
+        code, _, err = call("debias", "train.csv", *DEBIAS, *files, *quickest)
+        assert code in (0, 1) and not err
+        assert_pair(call, report)
     fields = [line.split(":")[0] for line in call("verify", "one.json", "two.md")[1].splitlines()]
     assert {"patch_sha256", "audit_digest", "SHA-256 of the report file"} <= set(fields)
     code, out, _ = call("verify", "two.json", "one.html")
@@ -96,8 +96,10 @@ def test_a_note_is_printed_once_though_the_trade_off_fits_again(call, tmp_path):
     table.loc[25:27, "race"] = "very seldom"
     table.to_csv(tmp_path / "train.csv", index=False)
     files = ("--report", "report.md", "--ledger", "ledger.csv")
-    _, out, _ = call("debias", "train.csv", *DEBIAS, *files, "--trade-off")
+    quickest = ("--target-on", "fit_rows", "--borderline", "0")
+    _, out, _ = call("debias", "train.csv", *DEBIAS, *files, *quickest, "--trade-off")
     assert out.count("Nothing is promised about these groups.") == 1
+    assert "seldom (25 rows, rate" in out
     row = next(line for line in out.splitlines() if line.startswith("│ very seldom"))
     assert row.count("not shown") == 4
     n_changes = out.split(" of 597 people")[0].split()[-1]
@@ -107,7 +109,8 @@ def test_a_note_is_printed_once_though_the_trade_off_fits_again(call, tmp_path):
 
 def test_rows_that_tested_a_promise_are_not_called_rows_of_the_fit(call, tmp_path):
     scored().to_csv(tmp_path / "train.csv", index=False)
-    told = ("debias", "train.csv", *DEBIAS, "--confidence", "0.9", "--report", "report.md")
-    _, out, _ = call(*told)
+    files = ("--out", "tested.json", "--report", "tested.report.json")
+    _, out, _ = call("debias", "train.csv", *DEBIAS, "--confidence", "0.9", *files)
+    assert_pair(call, "tested.report.json")
     assert "the update was fitted on" not in out
     assert "600 rows given to the fit, half of them to test the promise" in out

@@ -119,22 +119,7 @@ def test_differences_are_the_correctly_rounded_exact_gaps(table):
 @pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(tables(weight=st.floats(0.01, 100), fill_cells=True))
-def test_values_equal_fairlearn_where_every_cell_has_rows(table):
-    y_true, y_pred, group, weight = table
-    shared = {"sensitive_features": group, "sample_weight": weight}
-    tpr = fl.true_positive_rate_difference(y_true, y_pred, **shared)
-    fpr = fl.false_positive_rate_difference(y_true, y_pred, **shared)
-    ratio = fl.demographic_parity_ratio(y_true, y_pred, **shared)
-    assert same(p_rule(y_true, y_pred, **shared), ratio)
-    assert same(true_positive_rate_difference(y_true, y_pred, **shared), tpr)
-    assert same(false_positive_rate_difference(y_true, y_pred, **shared), fpr)
-    assert same(disparate_mistreatment(y_true, y_pred, **shared), tpr + fpr)
-
-
-@pytest.mark.slow
-@settings(deadline=None, max_examples=25)
-@given(tables(weight=st.floats(0.01, 100), fill_cells=True))
-def test_group_rates_equal_fairlearns_metric_frame(table):
+def test_rates_and_values_equal_fairlearns_where_every_cell_has_rows(table):
     y_true, y_pred, group, weight = table
     frame = fl.MetricFrame(
         metrics={
@@ -149,7 +134,13 @@ def test_group_rates_equal_fairlearns_metric_frame(table):
             name: {"sample_weight": weight} for name in ("selection_rate", "tpr", "fpr")
         },
     )
-    ours = group_rates(y_true, y_pred, sensitive_features=group, sample_weight=weight)
+    shared = {"sensitive_features": group, "sample_weight": weight}
+    gap = frame.difference()
+    assert same(p_rule(y_true, y_pred, **shared), frame.ratio()["selection_rate"])
+    assert same(true_positive_rate_difference(y_true, y_pred, **shared), gap["tpr"])
+    assert same(false_positive_rate_difference(y_true, y_pred, **shared), gap["fpr"])
+    assert same(disparate_mistreatment(y_true, y_pred, **shared), gap["tpr"] + gap["fpr"])
+    ours = group_rates(y_true, y_pred, **shared)
     for label, theirs in frame.by_group.to_dict("index").items():
         assert ours[label]["n"] == sum(group == label)
         for name, value in theirs.items():

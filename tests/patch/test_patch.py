@@ -272,7 +272,7 @@ SEEDS = st.integers(0, 2**32)
 
 
 @pytest.mark.slow
-@settings(max_examples=20, **SLOW)
+@settings(max_examples=12, **SLOW)
 @given(SEEDS)
 def test_a_mutated_file_is_refused_or_the_same_patch(seed):
     random = Random(seed)
@@ -287,7 +287,7 @@ def test_a_mutated_file_is_refused_or_the_same_patch(seed):
 
 
 @pytest.mark.slow
-@settings(max_examples=20, **SLOW)
+@settings(max_examples=12, **SLOW)
 @given(SEEDS)
 def test_a_mutated_file_with_a_new_digest_is_refused_or_a_patch_that_works(seed):
     random, accepted = Random(seed), []
@@ -306,7 +306,7 @@ def test_a_mutated_file_with_a_new_digest_is_refused_or_a_patch_that_works(seed)
         ), "what differs is said"
 
 
-@settings(max_examples=30, **SLOW)
+@settings(max_examples=15, **SLOW)
 @given(SEEDS)
 def test_a_mutated_file_that_is_accepted_decides_by_its_own_rule(seed):
     try:
@@ -324,7 +324,7 @@ def test_a_mutated_file_that_is_accepted_decides_by_its_own_rule(seed):
 
 
 @pytest.mark.slow
-@settings(max_examples=100, **SLOW)
+@settings(max_examples=40, **SLOW)
 @given(st.data())
 def test_damaged_bytes_are_refused_or_the_same_patch(data):
     raw = bytearray(TEXT.encode())

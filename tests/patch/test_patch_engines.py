@@ -5,16 +5,10 @@ DuckDB and Spark frames, SQL in DuckDB, Spark and PostgreSQL, and onnxruntime.
 """
 
 import math
-import os
-import subprocess
-import sys
-import textwrap
-from pathlib import Path
 
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from engines import (
     FRAMES,
@@ -29,12 +23,10 @@ from patches import (
     as_arrow,
     bins,
     category,
-    check_rows,
     check_scores,
     content_of,
     distance,
     distance_bins,
-    in_order,
     margin,
     number,
 )
@@ -416,53 +408,7 @@ def test_odd_names_and_values_are_read_alike_in_databases(engine, request):
 
 
 # ---------------------------------------------------------------------------------------------
-# Several processes, and more rows than memory
-
-
-def test_spark_applies_a_patch_in_several_processes(tmp_path, spark):
-    """`local-cluster` starts an executor in a process of its own, beside the driver's."""
-    case = small_case("gains only, text labels")
-    pq.write_table(case.table, tmp_path / "people.parquet")
-    case.patch.save(tmp_path / "patch.json")
-    program = """
-        import sys, warnings
-        warnings.simplefilter("ignore")
-        from pyspark.sql import SparkSession
-        from commod import Patch
-        settings = {
-            "spark.ui.enabled": "false",
-            "spark.driver.host": "localhost",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.executor.memory": "512m",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-            "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-            "spark.sql.adaptive.enabled": "false",
-            "spark.sql.codegen.wholeStage": "false",
-        }
-        builder = SparkSession.builder.master("local-cluster[1,2,512]").config(map=settings)
-        session = builder.getOrCreate()
-        people = session.read.parquet("people.parquet").repartition(2)
-        edited = Patch.load("patch.json").apply(people)
-        edited.write.parquet("edited")
-        print(session.sparkContext._jsc.sc().getExecutorMemoryStatus().size())
-        session.stop()
-    """
-    import pyspark
-
-    home = Path(pyspark.__file__).parent
-    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
-    environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_SCALA_VERSION": "2.13"}
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    check_rows(case.content, case.expected, in_order(pq.read_table(tmp_path / "edited")))
-    assert int(done.stdout.split()[-1]) > 1  # executors beside the driver
+# More rows than memory
 
 
 def test_duckdb_applies_a_patch_to_more_rows_than_memory_holds(tmp_path):

@@ -62,14 +62,16 @@ def plain(rows):
 
 # -- the gradient the predictor follows -----------------------------------------------------------
 
+combined = jax.jit(combine_gradients, static_argnums=3)  # one compilation, not one per operation
+
 
 @pytest.mark.slow
 def test_gradients_combine_as_by_hand():
     of_label, of_adversary = jnp.array([3.0, 4.0]), jnp.array([1.0, 0.0])
-    assert combine_gradients(of_label, of_adversary, 0.5, (2,)).tolist() == [-0.5, 4.0]
-    assert combine_gradients(of_label, of_adversary, 0.5, (1, 1)).tolist() == [-0.5, 4.0]
-    assert combine_gradients(of_label, jnp.ones(2), 0.0, (2,)).tolist() == [-0.5, 0.5]
-    assert combine_gradients(of_label, jnp.ones(2), 0.0, (1, 1)).tolist() == [0.0, 0.0]
+    assert combined(of_label, of_adversary, 0.5, (2,)).tolist() == [-0.5, 4.0]
+    assert combined(of_label, of_adversary, 0.5, (1, 1)).tolist() == [-0.5, 4.0]
+    assert combined(of_label, jnp.ones(2), 0.0, (2,)).tolist() == [-0.5, 0.5]
+    assert combined(of_label, jnp.ones(2), 0.0, (1, 1)).tolist() == [0.0, 0.0]
 
 
 numbers = st.floats(-4, 4, width=32).map(lambda x: round(x, 3))
@@ -81,9 +83,7 @@ vectors = arrays(np.float64, 6, elements=numbers)
 @given(vectors, vectors, st.floats(0, 10))
 def test_the_update_moves_against_the_adversary_by_the_strength(of_label, of_adversary, strength):
     with jax.enable_x64(True):
-        found = np.asarray(
-            combine_gradients(jnp.asarray(of_label), jnp.asarray(of_adversary), strength, (6,))
-        )
+        found = np.asarray(combined(of_label, of_adversary, strength, (6,)))
     length = of_adversary @ of_adversary
     assert found @ of_adversary == pytest.approx(-strength * length, abs=1e-6 * (1 + strength))
     if not of_adversary.any():
@@ -98,11 +98,9 @@ def test_the_update_moves_against_the_adversary_by_the_strength(of_label, of_adv
 @given(vectors, vectors)
 def test_tensors_are_projected_each_by_itself(of_label, of_adversary):
     with jax.enable_x64(True):
-        a, b = jnp.asarray(of_label), jnp.asarray(of_adversary)
-        found = combine_gradients(a, b, 0.3, (2, 4))
-        parts = [
-            combine_gradients(a[i], b[i], 0.3, (n,)) for i, n in ((slice(2), 2), (slice(2, 6), 4))
-        ]
+        a, b = of_label, of_adversary
+        found = combined(a, b, 0.3, (2, 4))
+        parts = [combined(a[i], b[i], 0.3, (n,)) for i, n in ((slice(2), 2), (slice(2, 6), 4))]
         assert np.asarray(found).tolist() == np.concatenate(parts).tolist()
 
 
@@ -238,7 +236,7 @@ def numpy_training(problem, start, strength, plan, pieces):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("sees_label", "whole"), [(False, True), (True, True), (True, False)])
+@pytest.mark.parametrize(("sees_label", "whole"), [(False, True), (True, False)])
 def test_training_takes_the_steps_that_numpy_takes(sees_label, whole):
     problem = make_problem(sees_label=sees_label)
     plan = schedule(projects_whole=whole)

@@ -90,7 +90,7 @@ def test_many_rows_in_few_bytes_and_in_blocks_are_the_same_rows(monkeypatch):
 )
 def test_many_categories_take_two_bytes_and_none_is_lost(sizes, bytes_of_code, monkeypatch):
     monkeypatch.setattr(design_module, "MAX_ROWS_WITH_WIDE_CODES", 100)
-    n = 20_000
+    n = 10_000
     terms = encoded(drawn(2, n, 0, sizes, absent=True))
     mean, scale = terms.moments(np.ones(n))
     design = Design.of(terms, mean, scale)

@@ -20,7 +20,7 @@ from commod.rivals._solvers import frappe as solver
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 N = 480
-QUICK = {"epochs": 30, "batch_size": 128, "random_state": 0, "progress": False}
+QUICK = {"epochs": 10, "batch_size": 128, "random_state": 0, "progress": False}
 
 
 @pytest.fixture(scope="module")
@@ -222,8 +222,14 @@ def test_training_takes_the_steps_that_numpy_takes():
 # -- no strength, no change -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("architecture", ["linear", "mlp", "concepts"])
-@pytest.mark.parametrize("constraints", ["demographic_parity", "equalized_odds"])
+@pytest.mark.parametrize(
+    ("architecture", "constraints"),
+    [
+        ("linear", "demographic_parity"),
+        ("mlp", "equalized_odds"),
+        ("concepts", "demographic_parity"),
+    ],
+)
 def test_strength_zero_is_the_base_model_bit_for_bit(rows, architecture, constraints):
     update = fit(
         rows, strength=0, architecture=architecture, constraints=constraints, threshold=0.3
@@ -248,7 +254,7 @@ def test_no_epochs_change_nothing_either(rows, architecture):
 def test_a_score_that_equals_the_threshold_can_be_raised_but_is_negative_untouched(rows):
     X, y, group = rows
     X = X.assign(score=np.where(np.arange(N) < 10, 0.5, X["score"]))
-    update = fit((X, y, group), strength=4)
+    update = fit((X, y, group), strength=4, epochs=30)
     decided = update.predict(X)[:10] == 1
     assert (decided == (update.term(X)[:10] > 0)).all()
     assert len(set(decided)) == 2
@@ -503,7 +509,7 @@ def test_an_interrupt_keeps_what_was_learned(rows, monkeypatch):
 
     monkeypatch.setattr(training, "_advance", interrupted)
     with pytest.warns(TrainingWarning, match="interrupted after 20 of 30 epochs"):
-        update = fit(rows)
+        update = fit(rows, epochs=30)
     assert update.n_iter_ == 20
     assert update.status_.startswith("Training was interrupted after 20 of 30 epochs.")
     assert update.term(rows[0]).any()

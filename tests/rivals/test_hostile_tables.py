@@ -8,19 +8,19 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_compilation")]
 TRAINED, OTHERS = rival_names()
 # No method refuses all of these. They differ in groups, scores, labels, weights and threshold.
 TABLES = [hostile_table(seed) for seed in (4, 8, 20, 23)]
-NETWORK_TABLES = [hostile_table(seed, *SHAPES[0]) for seed in (0, 2)]  # one compilation
+NETWORK_TABLE = hostile_table(2, *SHAPES[0])
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_hostile_table_is_handled_or_refused(name):
-    outcomes = [trouble_of(name, table) for table in TABLES]
-    assert set(outcomes) <= {None, REFUSED}
-    assert outcomes.count(None) >= 2
+    first = OTHERS.index(name) % 2  # every table is tried by half of the methods
+    settings = {"max_rows": 60} if name == "FCGP" else {}
+    outcomes = {trouble_of(name, table, **settings) for table in TABLES[first::2]}
+    assert None in outcomes
+    assert outcomes <= {None, REFUSED}
 
 
 @pytest.mark.parametrize("name", TRAINED)
 def test_a_network_trains_on_a_hostile_table(name):
     settings = {"epochs": 2, "batch_size": 64, "progress": False}
-    outcomes = {trouble_of(name, table, **settings) for table in NETWORK_TABLES}
-    assert None in outcomes
-    assert outcomes <= {None, REFUSED}
+    assert trouble_of(name, NETWORK_TABLE, **settings) is None

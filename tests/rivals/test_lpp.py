@@ -87,10 +87,8 @@ def test_the_hand_example_of_the_method():
 @pytest.mark.parametrize(
     ("constraints", "aware", "threshold"),
     [
-        ("demographic_parity", False, 0.37),
-        ("demographic_parity", True, 0.5),
+        ("demographic_parity", True, 0.37),
         ("equalized_odds", False, 0.5),
-        ("equalized_odds", True, 0.37),
     ],
 )
 def test_no_strength_changes_nothing(rows, biased, model, constraints, aware, threshold):
@@ -172,8 +170,9 @@ def test_the_update_generalises(biased, model, rows):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("constraints", ["demographic_parity", "equalized_odds"])
-@pytest.mark.parametrize("aware", [False, True])
+@pytest.mark.parametrize(
+    ("constraints", "aware"), [("demographic_parity", True), ("equalized_odds", False)]
+)
 def test_a_row_is_decided_alike_in_any_company(rows, biased, model, constraints, aware):
     X, y, groups = rows
     # a column of scores: the model's own may round a row differently in another batch
@@ -200,12 +199,11 @@ def test_a_row_is_decided_alike_in_any_company(rows, biased, model, constraints,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("constraints", ["demographic_parity", "equalized_odds"])
-def test_the_order_of_the_fit_rows_does_not_matter(rows, model, constraints):
+def test_the_order_of_the_fit_rows_does_not_matter(rows, model):
     X, y, groups = rows
-    update = LPP(model, constraints=constraints).fit(X, y, sensitive_features=groups)
+    update = LPP(model, constraints="equalized_odds").fit(X, y, sensitive_features=groups)
     order = np.random.default_rng(1).permutation(N)
-    other = LPP(model, constraints=constraints)
+    other = LPP(model, constraints="equalized_odds")
     other.fit(X.iloc[order], y.iloc[order], sensitive_features=groups[order])
     np.testing.assert_allclose(other.multipliers_, update.multipliers_, atol=1e-4)
     assert (other.predict(X) == update.predict(X)).mean() > 0.995

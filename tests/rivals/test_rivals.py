@@ -290,8 +290,8 @@ def test_parity_by_difference_is_parity(rows):
     by_ratio = fit(made("MinimalFlip", strength=0.3, constraints=DemographicParity()), rows)
     assert by_ratio.base_fairness_ < by_ratio.fairness_
     for name in AIMS_AT_PARITY:
-        if hasattr(METHODS[name], "epochs"):  # their own tests train them
-            continue
+        if hasattr(METHODS[name], "epochs") or name.endswith("(aware)"):
+            continue  # their own tests train the former; the latter read it as the blind ones do
         update = made(name, strength=0.3, constraints=DemographicParity(difference=...))
         fit(update, rows)
         assert update.base_fairness_ > update.fairness_, name
@@ -338,13 +338,16 @@ def test_labels_scores_margins_and_changes_agree(name, swapped, rows, strongest)
 
 @pytest.mark.slow
 @every_method
-def test_a_decision_depends_on_its_row_alone(name, rows, strongest):
+def test_a_decision_depends_on_its_row_alone_and_a_pickled_update_takes_it_too(
+    name, rows, strongest
+):
     X, _, group = rows
     update = strongest(name)
     whole = call(update, "predict", X, group)
     order = np.random.default_rng(0).permutation(len(X))[:100]
     assert (call(update, "predict", X.iloc[order], group[order]) == whole[order]).all()
-    assert (call(update, "predict", X, group) == whole).all()
+    again = pickle.loads(pickle.dumps(update))
+    assert (call(again, "predict", X, group) == whole).all()
 
 
 @pytest.mark.slow
@@ -363,20 +366,17 @@ def test_fairness_improves_along_the_sweep(name, rows):
 
 @pytest.mark.slow
 @every_method
-def test_several_strengths_at_once_equal_each_alone(name, rows, strongest):
+def test_several_strengths_at_once_equal_each_alone_in_either_kind_of_frame(name, rows, strongest):
     X, y, group = rows
     update = made(name)
     strengths = update.default_strengths[2], update.default_strengths[-1]
-    weak, last = fit_strengths(update, strengths, X, y, sensitive_features=group)
-    pairs = (
-        (weak, fit(clone(update).set_params(strength=strengths[0]), rows)),
-        (
-            last,
-            strongest(name),
-        ),
-    )
-    for model, alone in pairs:
-        ours, theirs = (call(m, "decision_proba", X, group) for m in (model, alone))
+    models = fit_strengths(update, strengths, X, y, sensitive_features=group)
+    other = pl.from_pandas(X)
+    weak = fit(clone(update).set_params(strength=strengths[0]), (other, y, group))
+    for model, alone, frame in zip(models, (weak, strongest(name)), (other, X), strict=True):
+        ours, theirs = (
+            call(m, "decision_proba", f, group) for m, f in ((model, X), (alone, frame))
+        )
         assert (ours == theirs).all()
 
 
@@ -396,7 +396,7 @@ def test_three_groups_and_every_constraint_stay_above_the_limit(name, three_grou
             made(name).fit(X, y, sensitive_features=group)
         return
     for update in each_constraint(name):
-        strengths = [0, update.default_strengths[-1]]
+        strengths = [update.default_strengths[-1]]
         curve = frontier(update, X, y, sensitive_features=group, grid={"strength": strengths},
                          describe=False)  # fmt: skip
         frame = curve.frame()
@@ -404,32 +404,12 @@ def test_three_groups_and_every_constraint_stay_above_the_limit(name, three_grou
         assert curve.needs_sensitive_features == update.needs_sensitive_features
 
 
-@every_method
-def test_cloning_keeps_the_base_model_and_the_parameters(name):
+def test_cloning_keeps_the_base_model_and_the_parameters():
     model = LogisticRegression().fit(np.arange(4.0)[:, None], [0, 0, 1, 1])
-    update = strong(methods(model)[name])
-    copy = clone(update)
-    assert copy.estimator is model
-    assert copy.get_params() == update.get_params()
-
-
-@pytest.mark.slow
-@every_method
-def test_a_pickled_update_decides_the_same(name, rows, strongest):
-    X, _, group = rows
-    update = strongest(name)
-    again = pickle.loads(pickle.dumps(update))
-    assert (call(again, "predict", X, group) == call(update, "predict", X, group)).all()
-
-
-@pytest.mark.slow
-@every_method
-def test_frames_of_either_kind_give_the_same_decisions(name, rows, strongest):
-    X, y, group = rows
-    decided = call(strongest(name), "predict", X, group)
-    other = pl.from_pandas(X)
-    update = fit(strong(made(name)), (other, y, group))
-    assert (call(update, "predict", other, group) == decided).all()
+    for name, update in methods(model).items():
+        copy = clone(strong(update))
+        assert copy.estimator is model, name
+        assert copy.get_params() == update.get_params(), name
 
 
 @pytest.fixture(scope="module")

@@ -206,14 +206,13 @@ def test_thresholds_other_than_a_half(model, rows, threshold):
     assert np.array_equal(proba > threshold, update.predict(X) == 1)
 
 
-def test_other_labels_as_positive_and_favourable(model, rows):
+def test_other_labels_as_positive_and_favourable(model, rows, fitted):
     X, _, s = rows
     update = fit(model, rows, pos_label=0, target=0.8)
     assert check_against_decisions(update, rows, pos_label=0) >= 0.8
     assert p_rule(None, update.predict(X), sensitive_features=s, pos_label=0) >= 0.8
     turned = fit(model, rows, pos_label=1, favorable_label=0)
-    plain = fit(model, rows)
-    assert (turned.n_gains_, turned.n_losses_) == (plain.n_losses_, plain.n_gains_)
+    assert (turned.n_gains_, turned.n_losses_) == (fitted.n_losses_, fitted.n_gains_)
 
 
 def test_text_labels(biased, rows):
@@ -311,8 +310,7 @@ def test_compas_with_its_hundreds_of_categories(compas):
 # -- directions -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("direction", ["gains_only", "losses_only"])
-@pytest.mark.parametrize("favorable", [0, 1])
+@pytest.mark.parametrize(("direction", "favorable"), [("gains_only", 0), ("losses_only", 1)])
 def test_nobody_is_moved_the_other_way(model, rows, new_rows, direction, favorable):
     X = rows[0]
     update = fit(
@@ -511,22 +509,11 @@ def test_already_fair_means_untouched(model, rows, new_rows, constraints):
 @pytest.mark.parametrize(
     "change",
     [
-        {"constraints": "equalized_odds"},
-        {"constraints": "true_positive_rate_parity"},
-        {"constraints": "false_positive_rate_parity"},
-        {"target": 0.6},
-        {"max_changes": 0.05},
-        {"max_accuracy_loss": 0.01},
+        {"max_accuracy_loss": 0.01},  # the tests above and below say what the others do
         {"max_volume_change": 0.0},
-        {"direction": "losses_only"},
         {"max_lines": 2},
         {"borderline": 0.5},
-        {"numeric": "bins"},
-        {"locked_features": ("x2",)},
-        {"monotone": {"x2": 1, "x0": 1}},
         {"confidence": 0.95},
-        {"pos_label": 0},
-        {"threshold": 0.4},
     ],
     ids=str,
 )

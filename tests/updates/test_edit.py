@@ -140,9 +140,8 @@ def test_given_points_are_kept_bit_for_bit(update):
             assert card.intercept == 0.1
 
 
-def test_a_merge_takes_the_mean_of_people():
+def test_a_merge_takes_the_mean_of_people(update):
     towns = X["town"].value_counts()
-    update = quick_control(ScoreColumn("score"), target=0.8).fit(X, Y, **GROUPS)
     merged = edit(update, [{"town = Lyon": 1, "town = Nice": 3}, Merge("town", ["Lyon", "Nice"])])
     after = dict(merged.scorecard_.rows())
     mean = (towns["Lyon"] + 3 * towns["Nice"]) / (towns["Lyon"] + towns["Nice"])
@@ -183,7 +182,7 @@ def test_a_refit_of_one_term_is_as_good_as_a_grid(update, town):
     others = [name for name in TERMS if name not in ("income", "town = Lyon")]
     base = {"town = Lyon": town, "income is missing": 0.0}
     refitted = edit(update, base, pin=others, refit=True)
-    grid = [edit(update, {**base, "income": income}) for income in np.linspace(-0.6, 0.6, 25)]
+    grid = [edit(update, {**base, "income": income}) for income in np.linspace(-0.6, 0.6, 13)]
     fewest = min((not one.reached_, one.change_rate_) for one in grid)
     found = not refitted.reached_, refitted.change_rate_
     after = dict(zip(refitted.term_names_, refitted.scorecard_.points.tolist(), strict=True))
@@ -271,15 +270,15 @@ def test_on_other_rows_the_points_are_new_to_them(expecting):
         assert low < one.expected_fairness_ < one.fairness_ < high
 
 
-@pytest.mark.parametrize("refit", [False, True])
-def test_caps_hold_after_an_edit_for_new_people(refit):
+def test_caps_hold_after_an_edit_for_new_people():
     update = ControlledDebiaser(ScoreColumn("score"), target=0.95, max_changes=0.05)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TargetWarning)
         update.fit(X, Y, **GROUPS)
-    edited = edit(update, {"age": 0.01}, refit=refit)
-    assert 0 < edited.change_rate_ <= 0.05
-    assert edited.expected_change_rate_ <= 0.05
+    for refit in (False, True):
+        edited = edit(update, {"age": 0.01}, refit=refit)
+        assert 0 < edited.change_rate_ <= 0.05
+        assert edited.expected_change_rate_ <= 0.05
 
 
 def test_an_update_of_an_earlier_version_is_refused(update):

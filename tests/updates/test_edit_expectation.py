@@ -36,9 +36,9 @@ def edit(update, rows, edits, **how):
         return update.edit(edits, **rows, **how)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_an_edit_of_the_third_digit_changes_hardly_anything(seed):
-    update, rows = fitted(seed)
+@pytest.mark.parametrize("seed", [1, 4])
+def test_an_edit_of_the_third_digit_changes_hardly_anything(update_and_rows, seed):
+    update, rows = update_and_rows if seed == 4 else fitted(seed)
     name, points = update.scorecard_.rows()[0]
     edited = edit(update, rows, {name: round(points, 2)})
     assert edited.reached_

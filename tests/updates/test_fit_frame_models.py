@@ -123,7 +123,7 @@ def check_same(update, known):
     assert (update.scorecard_.points == known.scorecard_.points).all()
     assert update.scorecard_.rule == known.scorecard_.rule
     assert update.status_ == known.status_
-    for name in ("fairness_", "change_rate_", "limit_", "accuracy_", "classes_"):
+    for name in ("fairness_", "change_rate_", "limit_", "accuracy_", "classes_", "n_rows_"):
         assert np.all(getattr(update, name) == getattr(known, name))
     X = WHOLE[COLUMNS]
     assert (update.predict(X) == known.predict(X.assign(f=SCORES))).all()
@@ -145,6 +145,7 @@ def test_a_model_gives_the_update_of_a_column_of_its_scores(engine, known):
 
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 def test_spark_workers_score_their_partitions(spark, known):
+    """And Spark fits what other engines fit: this is the one fit in it, on a large table."""
     frame = spark.createDataFrame(ARROW).repartition(3)
     update = fit(frame)
     check_same(update, known)

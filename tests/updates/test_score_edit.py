@@ -156,7 +156,7 @@ def test_max_margin_holds_in_the_fit_and_where_it_is_told(table, borderline, upd
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(-3, 6))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5)
 def test_max_margin_holds_on_any_row(borderline, seed, size):
     rng = np.random.default_rng(seed)
     names = [name for name in borderline.feature_names_in_ if name != "score"]

@@ -4,6 +4,7 @@ An update needs a fitted model and sensitive features, which the checks do not h
 make both up, and everything else is the update's own.
 """
 
+import itertools
 import warnings
 
 import numpy as np
@@ -133,11 +134,23 @@ OWN_WORK = [
 ]
 
 
-@pytest.mark.parametrize("check", OWN_WORK)
+# The network is COMMOD with other layers: these checks are on what its layers do.
+OF_LAYERS = [
+    "dict_unchanged",
+    "estimators_pickle",
+    "fit_idempotent",
+    "methods_subset_invariance",
+    "sample_weight_equivalence_on_dense_data",
+]
+
+
 @pytest.mark.parametrize(
-    "estimator",
-    [SelfMadeUpdate(), SelfMadeNetwork(), SelfMadeFRAPPE()],
-    ids=lambda estimator: type(estimator).__name__,
+    ("estimator", "check"),
+    [
+        *itertools.product([SelfMadeUpdate(), SelfMadeFRAPPE()], OWN_WORK),
+        *itertools.product([SelfMadeNetwork()], OF_LAYERS),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 @pytest.mark.filterwarnings("ignore")
 def test_what_an_update_that_is_trained_does_by_itself(estimator, check):

@@ -25,6 +25,11 @@ from commod._solvers.training.loop import (
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
+# compiled whole: one by one, their operations would be compiled for each shape
+linear_in_terms = jax.jit(networks.linear_in_terms)
+apply_across_rows = jax.jit(networks.apply_across_rows, static_argnums=1)
+
+
 class Rows(NamedTuple):
     value: jax.Array
     weight: jax.Array
@@ -247,7 +252,7 @@ def test_a_sum_over_terms_equals_a_product_with_the_standardised_matrix(terms, u
     z = (matrix - mean) / np.sqrt(np.average((matrix - mean) ** 2, axis=0, weights=weight))
     arrays = standardise(table, weight)
     weights = np.random.default_rng(1).normal(size=(table.n_terms, *units))
-    found = networks.linear_in_terms(
+    found = linear_in_terms(
         jnp.asarray(weights, jnp.float32), jnp.float32(0.5), Batch(**vars(arrays))
     )
     ours = weights[solver_position(table)]
@@ -259,7 +264,7 @@ def test_a_column_of_numbers_alone_needs_no_codes():
     arrays = TermArrays(
         np.ones((2, 1), np.float32), np.zeros((2, 0), np.int32), np.zeros(0), np.zeros(0)
     )
-    found = networks.linear_in_terms(jnp.array([2.0]), jnp.float32(1), Batch(**vars(arrays)))
+    found = linear_in_terms(jnp.array([2.0]), jnp.float32(1), Batch(**vars(arrays)))
     assert found.tolist() == [3.0, 3.0]
 
 
@@ -270,10 +275,15 @@ def test_layers_run_as_written_out(terms):
     assert len(flat) == sum(networks.layer_lengths(sizes))
     (A, a), (B, b), (C, c) = networks.split_layers(np.asarray(flat), sizes)
     batch = Batch(**vars(arrays))
-    found = networks.apply_layers(
-        flat, sizes, lambda m, bias: networks.linear_in_terms(m, bias, batch)
-    )
-    first = np.maximum(np.asarray(networks.linear_in_terms(A, a, batch)), 0)
+
+    @jax.jit
+    def run_layers(flat):
+        return networks.apply_layers(
+            flat, sizes, lambda m, bias: networks.linear_in_terms(m, bias, batch)
+        )
+
+    found = run_layers(flat)
+    first = np.maximum(np.asarray(linear_in_terms(A, a, batch)), 0)
     np.testing.assert_allclose(found, np.maximum(first @ B + b, 0) @ C + c, atol=1e-5)
 
 
@@ -288,10 +298,10 @@ def test_layers_across_rows_are_the_same_layers():
         for i, (matrix, bias) in enumerate(networks.split_layers(flat, sizes))
         for part in (matrix.reshape(sizes[i + 1], sizes[i]).T.ravel(), bias)
     ]
-    rows = networks.apply_layers(
-        jnp.asarray(np.concatenate(turned)), sizes, lambda matrix, bias: inputs.T @ matrix + bias
-    )
-    across = networks.apply_across_rows(jnp.asarray(flat), sizes, inputs)
+    rows = jax.jit(
+        lambda flat: networks.apply_layers(flat, sizes, lambda m, bias: inputs.T @ m + bias)
+    )(jnp.asarray(np.concatenate(turned)))
+    across = apply_across_rows(jnp.asarray(flat), sizes, inputs)
     np.testing.assert_allclose(across, rows.T, atol=1e-5)
 
 
