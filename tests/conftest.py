@@ -43,9 +43,10 @@ def pytest_collection():
 
 
 def pytest_collection_modifyitems(config, items):
-    """Mark tests as slow that start another program; others are marked where they are written."""
+    """Mark tests as slow whose stored price is high, and those that start another program."""
     for item in items:
-        if SLOW_FIXTURES & set(getattr(item, "fixturenames", ())):
+        is_dear = price_list.stored_prices().get(item.nodeid, 0.0) >= price_list.SLOW
+        if is_dear or SLOW_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
     if config.getoption("--hypothesis-profile") == "search":
         properties.try_more_examples(items)

@@ -4,7 +4,6 @@ The dearest come first, by the CPU seconds of `prices.csv`. Files that use the s
 one worker, where it starts once: Spark and PostgreSQL together, and Chromium.
 """
 
-import csv
 import re
 from collections import defaultdict
 from functools import cache
@@ -12,18 +11,12 @@ from pathlib import Path
 
 from xdist.scheduler import LoadFileScheduling
 
-PRICES = Path(__file__).parent / "prices.csv"
+from price_list import file_of, stored_prices
+
 PROGRAMS = {
     "engines": re.compile(r"^def \w+\([^)]*\b(spark|postgres)\b|^from engines ", re.MULTILINE),
     "browser": re.compile(r"^def \w+\([^)]*\bbrowser\b", re.MULTILINE),
 }
-
-
-@cache
-def prices():
-    """Return the CPU seconds of each file, as `PRICES=tests/prices.csv make test` stored them."""
-    with PRICES.open(encoding="utf-8", newline="") as lines:
-        return {line["file"]: float(line["seconds"]) for line in csv.DictReader(lines)}
 
 
 @cache
@@ -38,10 +31,10 @@ def scope_of(file, root):
 
 def dearest_first(items, root):
     """Sort tests in place by the price of their scope; a new file has none, and comes first."""
-    files = {item: item.nodeid.partition("::")[0] for item in items}
+    files = {item: file_of(item.nodeid) for item in items}
     totals = defaultdict(float)
     for file in set(files.values()):
-        totals[scope_of(file, root)] += prices().get(file, float("inf"))
+        totals[scope_of(file, root)] += stored_prices().get(file, float("inf"))
     scopes = {item: scope_of(file, root) for item, file in files.items()}
     items.sort(key=lambda item: (-totals[scopes[item]], scopes[item], files[item]))
 
@@ -50,4 +43,4 @@ class ProgramsTogether(LoadFileScheduling):
     """Give whole files to workers, and all files that use a program to one."""
 
     def _split_scope(self, nodeid):
-        return scope_of(nodeid.partition("::")[0], self.config.rootpath)
+        return scope_of(file_of(nodeid), self.config.rootpath)

@@ -72,7 +72,6 @@ def test_a_notebook_has_every_cell_and_stores_no_output(path):
     assert written.endswith("plt.show()")
 
 
-@pytest.mark.slow
 def test_a_notebook_runs_and_shows_its_picture(tmp_path):
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")

@@ -1,7 +1,6 @@
 """The house: sizes of files and functions, names, import circles, knowledge of constraints."""
 
 import ast
-import csv
 from collections import Counter, defaultdict
 from functools import cache
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from commod.metrics._constraint import CONSTRAINTS
+from price_list import stored_prices
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "commod"
@@ -48,14 +48,12 @@ def n_parameters(function):
     return len([*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs])
 
 
-@pytest.mark.slow
 def test_files_and_functions_can_be_read_without_scrolling():
     assert [name_of(p) for p in FILES if len(p.read_text("utf-8").splitlines()) > 800] == []
     lengths = {(name_of(p), f.name): body_length(f) for p in FILES for f in functions_of(p)}
     assert {function: n for function, n in lengths.items() if n > 60} == {}
 
 
-@pytest.mark.slow
 def test_functions_have_few_parameters():
     exempt = {"__init__", *PUBLIC_ENTRY_POINTS}
     numbers = {(name_of(p), f.name): n_parameters(f) for p in FILES for f in functions_of(p)}
@@ -118,7 +116,6 @@ def lines_with_constraint_names(tree):
     return found.lines
 
 
-@pytest.mark.slow
 def test_constraint_names_are_compared_in_one_file():
     others = [path for path in FILES if path != COMPARISONS]
     lines = {name_of(p): lines_with_constraint_names(tree_of(p)) for p in others}
@@ -145,7 +142,6 @@ def test_a_comparison_with_a_constraint_name_is_noticed(text):
 # Names and imports
 
 
-@pytest.mark.slow
 def test_no_two_classes_share_a_name():
     names = Counter(
         node.name.lstrip("_")
@@ -172,7 +168,6 @@ def imports_of(path, modules):
                 yield inner if inner in modules else node.module
 
 
-@pytest.mark.slow
 def test_no_import_circle():
     modules = {module_of(path): path for path in FILES}
     graph = {
@@ -196,8 +191,7 @@ def test_no_import_circle():
 
 def test_the_tests_keep_to_their_budget():
     """Renew the prices with `PRICES=tests/prices.csv make test`."""
-    with (ROOT / "tests" / "prices.csv").open(encoding="utf-8", newline="") as lines:
-        seconds = {line["file"]: float(line["seconds"]) for line in csv.DictReader(lines)}
+    seconds = {name: s for name, s in stored_prices().items() if "::" not in name}
     files = {str(p.relative_to(ROOT)) for p in (ROOT / "tests").rglob("test_*.py")}
     assert files - seconds.keys() == set(), "files without a price"
     gone = {name for name in seconds if not (ROOT / name).exists()}

@@ -25,13 +25,7 @@ UPDATES = {
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] * hasattr(update, "epochs"))
-        for name, update in UPDATES.items()
-    ],
-)
+@pytest.mark.parametrize("name", UPDATES)
 def test_a_locked_column_of_scores_decides_as_an_unlocked_one(name):
     """One method is trained for real: the others differ in what comes after columns are read."""
     decided = []

@@ -147,13 +147,7 @@ def assert_same(one, other):
             assert value == other[name], name
 
 
-NAMES = [
-    pytest.param(name, marks=[pytest.mark.slow] * hasattr(update, "epochs"))
-    for name, update in UPDATES.items()
-]
-
-
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=UPDATES)
 def fitted(request, quick_compilation):
     update = quick(clone(UPDATES[request.param]))
     with warnings.catch_warnings():

@@ -13,8 +13,6 @@ from commod import TRUSTED_TYPES
 from quick_updates import quick_control
 from scored_people import GROUP, SCORED, X, Y
 
-pytestmark = pytest.mark.slow
-
 skops_io = pytest.importorskip("skops.io")
 
 

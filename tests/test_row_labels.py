@@ -219,11 +219,9 @@ CALLS = {
     ),
     "Patch.verify": (FITTED.to_patch().verify, {"X": X, "sensitive_features": GROUP}),
 }
-SLOW = {"COMMOD.fit", "frontier of ControlledDebiaser on other rows"}
-NAMES = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in CALLS]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CALLS)
 def test_rows_with_equal_indexes_are_taken(name):
     call, rows = CALLS[name]
     call(**{key: values.set_axis(np.arange(N)[::-1]) for key, values in rows.items()})
@@ -241,7 +239,7 @@ def test_rows_with_other_indexes_are_refused_with_the_way_out(name):
             assert ordered == (change is shuffled), (argument, change)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CALLS)
 def test_arrays_have_no_labels_and_are_taken_as_they_come(name):
     call, rows = CALLS[name]
     first, *others = rows
@@ -361,7 +359,6 @@ def test_other_tables_have_no_labels(table):
     assert value == metrics.p_rule(None, OLD, sensitive_features=GROUP)
 
 
-@pytest.mark.slow
 def test_cross_validation_of_pandas_rows_agrees():
     labels = np.random.default_rng(1).permutation(N)
     frame, y, groups = (values.set_axis(labels) for values in (X, Y, GROUP))

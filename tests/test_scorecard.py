@@ -40,7 +40,6 @@ def rows(draw, ratio=ratios):
 # The decision rule
 
 
-@pytest.mark.slow
 @given(rows())
 @quick
 def test_a_decision_changes_exactly_where_r_is_negative_and_the_score_is_off_the_threshold(case):
@@ -49,7 +48,6 @@ def test_a_decision_changes_exactly_where_r_is_negative_and_the_score_is_off_the
     assert changed.tolist() == ((ratio < 0) & (scores != threshold)).tolist()
 
 
-@pytest.mark.slow
 @given(rows(ratio=st.just(1.0)))
 @quick
 def test_ratio_one_changes_no_decision_and_no_bit_of_a_score(case):
@@ -66,7 +64,6 @@ def test_ratio_one_changes_nothing_at_any_threshold(threshold):
     assert np.array_equal(edited_scores(scores, ones, threshold), scores)
 
 
-@pytest.mark.slow
 @given(rows())
 @quick
 def test_the_edited_score_is_on_the_side_of_its_decision(case):
@@ -75,7 +72,6 @@ def test_the_edited_score_is_on_the_side_of_its_decision(case):
     assert (edited > threshold).tolist() == decide(scores, ratio, threshold).tolist()
 
 
-@pytest.mark.slow
 @given(rows())
 @quick
 def test_edited_scores_stay_finite_and_between_0_and_1(case):
@@ -84,7 +80,6 @@ def test_edited_scores_stay_finite_and_between_0_and_1(case):
     assert ((edited >= 0) & (edited <= 1)).all()
 
 
-@pytest.mark.slow
 @given(rows())
 @quick
 def test_the_mean_squared_distance_of_r_from_1_is_never_below_the_share_of_changes(case):
@@ -93,7 +88,6 @@ def test_the_mean_squared_distance_of_r_from_1_is_never_below_the_share_of_chang
     assert np.mean((ratio - 1) ** 2) >= changed.mean()
 
 
-@pytest.mark.slow
 @given(rows(ratio=st.sampled_from([0.0, -0.0])))
 @quick
 def test_ratio_zero_changes_nothing(case):

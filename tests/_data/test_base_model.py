@@ -73,7 +73,6 @@ class OnlyScores:
 # Models of many makes: with r = 1 the update is the base model
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [
@@ -129,7 +128,6 @@ def test_a_frozen_model_is_accepted():
     assert np.array_equal(update.predict_proba(X), MODEL.predict_proba(X))
 
 
-@pytest.mark.slow
 def test_the_base_model_is_never_refitted():
     model = LogisticRegression().fit(X_TRAIN, Y_TRAIN)
     before = model.coef_.copy()
@@ -296,7 +294,6 @@ def test_a_favourable_label_that_is_not_the_positive_one_swaps_gains_and_losses(
     assert np.array_equal(update.predict(X), 1 - MODEL.predict(X))
 
 
-@pytest.mark.slow
 def test_the_favourable_label_changes_no_prediction():
     named = COMMOD(MODEL, epochs=3, pos_label=1, favorable_label=0, random_state=0)
     plain = COMMOD(MODEL, epochs=3, random_state=0)

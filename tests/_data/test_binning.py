@@ -47,7 +47,6 @@ def sizes(values, edges):
     return [sum(a <= v < b for v in values) for a, b in pairwise(bounds)]
 
 
-@pytest.mark.slow
 @given(samples())
 @quick
 def test_edges_are_finite_and_strictly_increasing(sample):
@@ -57,7 +56,6 @@ def test_edges_are_finite_and_strictly_increasing(sample):
     assert all(a < b for a, b in pairwise(edges))
 
 
-@pytest.mark.slow
 @given(samples())
 @quick
 def test_every_bin_has_enough_rows_and_lies_inside_the_data(sample):
@@ -67,7 +65,6 @@ def test_every_bin_has_enough_rows_and_lies_inside_the_data(sample):
         assert min(sizes(values, edges)) >= how["min_size"]
 
 
-@pytest.mark.slow
 @given(samples(), st.randoms(use_true_random=False))
 @quick
 def test_edges_do_not_depend_on_the_order_of_the_rows(sample, random):
@@ -83,7 +80,6 @@ def test_the_order_in_which_weights_add_up_does_not_decide_a_tie():
     assert len({bin_edges(values, weight, n_bins=2, min_size=1) for weight in weights}) == 1
 
 
-@pytest.mark.slow
 @given(samples(), st.floats(0.001, 1000))
 @quick
 def test_the_unit_of_the_weights_does_not_matter(sample, unit):
@@ -98,7 +94,6 @@ def test_whole_numbers_are_cut_at_whole_numbers(values, n_bins):
     assert all(edge == int(edge) for edge in edges_of(values, n_bins))
 
 
-@pytest.mark.slow
 @given(samples())
 @quick
 def test_a_few_different_values_have_a_bin_each_where_enough_rows_share_them(sample):
@@ -170,7 +165,6 @@ def test_no_edge_is_the_value_of_a_few_people():
     assert edges_of([0] * 60 + [10] * 60, n_bins=2, min_size=2) == (10.0,)
 
 
-@pytest.mark.slow
 @given(st.lists(st.floats(0, 1e6), min_size=200, max_size=300, unique=True))
 @settings(deadline=None, max_examples=15)
 def test_edges_of_a_smooth_column_are_nobodys_value(values):
@@ -188,7 +182,6 @@ def test_a_column_that_fills_one_bin_has_no_edges(values):
     assert edges_of(values, min_size=2) == ()
 
 
-@pytest.mark.slow
 @given(value, value)
 @quick
 def test_the_roundest_number_lies_in_the_interval(a, b):

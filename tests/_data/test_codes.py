@@ -49,7 +49,6 @@ def test_numpy_scalars_and_their_python_twins_are_one_plain_value():
     assert [type(v) for v in coded.values] == [str, int, bool]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64"])
 @given(data=st.data())
 @quick
@@ -108,7 +107,6 @@ text_holders = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("holder", text_holders)
 @given(values=st.lists(st.sampled_from(["a", "b", "", None]), max_size=8))
 @quick

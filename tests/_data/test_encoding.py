@@ -83,7 +83,6 @@ def as_objects(rows):
 # The same rows give the same terms
 
 
-@pytest.mark.slow
 @given(tables())
 @quick
 def test_pandas_polars_and_numpy_versions_of_the_rows_give_identical_tables(rows):
@@ -106,7 +105,6 @@ def test_pandas_polars_and_numpy_versions_of_the_rows_give_identical_tables(rows
             assert np.array_equal(getattr(terms, name), getattr(expected, name)), name
 
 
-@pytest.mark.slow
 @given(tables(), st.randoms(use_true_random=False))
 @quick
 def test_the_order_of_the_rows_does_not_matter_to_the_categories(rows, random):
@@ -288,7 +286,6 @@ def test_bins_equal_a_reading_of_their_names(rows, n_bins, min_size):
     np.testing.assert_allclose(terms.moments(np.ones(len(rows)))[0], expected.mean(axis=0))
 
 
-@pytest.mark.slow
 @given(tables(), st.data())
 @quick
 def test_rows_without_weight_are_absent_from_the_bins(rows, data):

@@ -279,7 +279,6 @@ def test_concepts_are_those_of_the_explanation(update, data):
     assert by_update.axes_.shape == (sum(bool(c.lines) for c in why.card.concepts), 2)
 
 
-@pytest.mark.slow
 def test_bars_of_a_ratio_to_the_right_push_towards_a_change(model, data):
     update = COMMOD(model, epochs=60, lambda_fair=6, adversary_hidden=(8,), random_state=0)
     update.fit(data.data, data.target, sensitive_features=data.sensitive_features)

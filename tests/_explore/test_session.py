@@ -286,7 +286,6 @@ def finished(session):
     return session.state()
 
 
-@pytest.mark.slow
 def test_fits_run_in_another_process_can_be_stopped_and_keep_locks():
     session = session_of()
     try:

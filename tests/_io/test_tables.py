@@ -9,8 +9,10 @@ import socket
 import subprocess
 import sys
 import textwrap
+import threading
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import narwhals as nw
@@ -172,7 +174,6 @@ def test_a_correction_must_be_of_a_column_and_to_a_kind(put):
 field = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
 
 
-@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(st.lists(st.tuples(field, field), min_size=1, max_size=20))
 def test_text_comes_back_as_it_was_written(tmp_path_factory, rows):
@@ -185,7 +186,6 @@ def test_text_comes_back_as_it_was_written(tmp_path_factory, rows):
     assert read == rows
 
 
-@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=20))
 def test_numbers_come_back_to_the_last_bit(tmp_path_factory, values):
@@ -245,14 +245,12 @@ def test_a_ragged_row_far_down_is_named_by_its_line(put):
         open_tables([put(f"a,b\n{good}7\n{good}")])
 
 
-@pytest.mark.slow
 def test_many_columns_work(put):
     names = [f"c{i}" for i in range(200)]
     frame = frame_of(put(",".join(names) + "\n" + ",".join("1" * 200) + "\n"))
     assert frame.shape == (1, 200)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "content",
     [
@@ -274,7 +272,6 @@ def test_quoted_line_ends_and_quotes_stay(put):
     assert frame["b"].tolist() == ["x\r\ny", 'q"q']
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content", "options"),
     [
@@ -301,7 +298,6 @@ def test_what_cannot_delimit_is_refused(put, delimiter):
         open_tables([put("a\n1\n")], delimiter=delimiter)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-8-sig", "UTF8"])
 def test_encodings(put, encoding):
     path = put("ä,b\n1,é\n".encode(encoding))
@@ -597,7 +593,6 @@ def big_table(path, n):
     return str(path)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".tsv", ".csv.gz"])
 def test_the_output_has_the_rows_of_the_input_in_their_order(tmp_path, suffix):
     n = 40_000
@@ -628,13 +623,26 @@ def test_missing_values_and_quotes_survive_a_csv_file(put, tmp_path):
         pd.testing.assert_frame_equal(frame_of(str(tmp_path / "out.csv")), read_frame(table))
 
 
-@pytest.mark.slow
 def test_progress_goes_from_nothing_to_everything(tmp_path, monkeypatch):
     monkeypatch.setattr("commod._io.interruption.POLL", 0.002)
     shares = []
     with open_tables([big_table(tmp_path / "in.parquet", 200_000)]) as table:
         write_table(table, tmp_path / "out.csv", force=False, progress=shares.append)
     assert shares == sorted(shares) and shares[-1] == 1.0 and len(shares) > 1
+
+
+def test_reported_progress_does_not_fall_when_that_of_duckdb_does(monkeypatch):
+    monkeypatch.setattr("commod._io.interruption.POLL", 0.002)
+    shown, shares, enough = iter([30.0, -1.0, 10.0, *[50.0] * 10_000]), [], threading.Event()
+    connection = SimpleNamespace(query_progress=lambda: next(shown), interrupt=enough.set)
+
+    def report(share):
+        shares.append(share)
+        if len(shares) == 4:
+            enough.set()
+
+    run_query(connection, enough.wait, progress=report)
+    assert shares[:4] == [0.3, 0.3, 0.3, 0.5] and shares[-1] == 1.0
 
 
 def test_check_output_refuses_before_any_work(tmp_path, put, monkeypatch):
@@ -727,7 +735,6 @@ SLOW_WRITE = """
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "handler", "exit_code"),
     [

@@ -112,7 +112,6 @@ def test_most_changes_being_losses_comes_with_what_gains_only_would_take():
 # -- against other ways of computing it -----------------------------------------------------------
 
 
-@pytest.mark.slow
 @settings(max_examples=8, deadline=None)  # each of them is an audit with everything
 @given(st.integers(0, 10_000), st.booleans())
 def test_figures_are_those_of_the_metrics_and_the_bounds(seed, favorable_is_one):
@@ -371,7 +370,6 @@ def test_a_subgroup_that_is_served_badly_is_named():
     assert result.level == pytest.approx(1 - 0.05 / result.n_tested)
 
 
-@pytest.mark.slow
 def test_subgroups_that_differ_by_chance_are_hardly_ever_named():
     named = 0
     for seed in range(20):
@@ -433,7 +431,6 @@ def test_groups_that_read_alike_stay_apart():
     assert [g.name for g in small(groups=groups).groups] == ["1", "'1'"]
 
 
-@pytest.mark.slow
 def test_frames_of_every_kind_give_the_same_audit():
     group, label, scores, edited = random_rows(3)
     before, after = (scores > 0.5).astype(int), (edited > 0.5).astype(int)
@@ -568,7 +565,6 @@ def biased_update(**options):
     return update.fit(rows.data, rows.target, **group), rows, group
 
 
-@pytest.mark.slow
 def test_a_direction_does_not_hide_how_well_r_predicts_the_group():
     update, rows, group = biased_update(direction="losses_only")
     why = explain(update, rows.data)
@@ -723,7 +719,6 @@ def test_refits_that_failed_leave_a_check_open():
     assert check.state == "not enough evidence" and "too few rows" in check.sentence
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("labels", [("no", "yes"), (False, True), (-1, 1), (1.0, 2.0)])
 def test_labels_of_every_kind(labels):
     table = np.array(labels, dtype=object if isinstance(labels[0], str) else None)
@@ -812,7 +807,6 @@ def many(times, **options):
     }
 
 
-@pytest.mark.slow
 def test_each_check_can_pass_fail_and_lack_evidence():
     asked = {"request": {"target": 0.8}}
     assert state("CM101", **asked) == "passed"

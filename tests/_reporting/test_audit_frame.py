@@ -120,7 +120,6 @@ ASKED = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("engine", "asked"),
     [
@@ -150,7 +149,6 @@ row = st.tuples(
 )
 
 
-@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(
     rows=st.lists(row, min_size=1, max_size=40),
@@ -178,7 +176,6 @@ def test_small_tables_of_any_kind(rows, engine, favorable, sensitive, size, thre
         assert_same(of_frame(ENGINES[engine](data), **options), of_arrays(data, **options))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("engine", "kind"),
     [
@@ -210,7 +207,6 @@ def test_labels_and_groups_of_any_kind(engine, kind):
     assert_same(result, of_arrays(data, **SCORED, **labels))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "same"), [("DECIMAL(3, 1)", float), ("HUGEINT", int)])
 def test_decimal_and_huge_integers_of_sql_are_read(kind, same):
     data = people(1)
@@ -240,7 +236,6 @@ def test_a_group_that_fares_worse_than_everybody_else_is_counted_by_hand():
     assert (worst.n_others, worst.others) == (200, 1.0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["polars lazy", "duckdb"], indirect=True)
 def test_scores_that_hardly_vary_keep_their_correlation(engine):
     rng = np.random.default_rng(0)
@@ -255,7 +250,6 @@ def test_scores_that_hardly_vary_keep_their_correlation(engine):
     assert of_frame(engine(data), **options).agreement.correlation is None
 
 
-@pytest.mark.slow
 def test_spark_counts_the_same(spark):
     data = people().astype({"old": float})
     options = {**SCORED, "sensitive_features": ["race", "sex"], "request": {"threshold": 0.5}}
@@ -289,7 +283,6 @@ KINDS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "as_nan"),
     [("pandas", True), ("polars", True), ("pyarrow", False), ("duckdb", True), ("duckdb", False)],
@@ -354,7 +347,6 @@ def brought(monkeypatch):
     return lines
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["polars lazy", "duckdb"], indirect=True)
 def test_only_group_tables_leave_the_engine(engine, brought):
     result = of_frame(engine(people(n=5000)), **{**SCORED, "sensitive_features": ["race", "sex"]})
@@ -399,7 +391,6 @@ def test_a_value_per_person_is_refused_and_stays_inside(engine, brought, monkeyp
     assert max(brought) <= 28
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["duckdb"], indirect=True)
 def test_what_needs_rows_is_said_to_be_unknown(engine):
     result = of_frame(engine(people()), **SCORED)
@@ -415,7 +406,6 @@ def test_what_needs_rows_is_said_to_be_unknown(engine):
     assert Audit.from_json(result.to_json()) == result
 
 
-@pytest.mark.slow
 def test_the_digest_is_of_the_counts_whatever_the_engine_and_the_order():
     data = people()
     digests = {

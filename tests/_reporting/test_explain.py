@@ -162,7 +162,6 @@ def test_segments_are_those_of_the_decisions_on_columns_that_r_may_read(update, 
     assert "score" not in used
 
 
-@pytest.mark.slow
 def test_many_rows_in_pieces_are_the_same(update, why, new, monkeypatch):
     monkeypatch.setattr("commod._reporting.explain.decisions.CHUNK", 77)
     pieces = explain(update, new)
@@ -297,7 +296,6 @@ def some_rows(why):
     return changed + np.flatnonzero(~why.changed)[:12].tolist()
 
 
-@pytest.mark.slow
 def test_contributions_add_up_to_r(why, people):
     for person in people:
         total = person.start + sum(c.points for c in person.contributions)
@@ -345,7 +343,6 @@ def test_the_columns_of_a_concept_add_up_to_its_push(update, why, new):
             np.testing.assert_allclose(-total, pushes[:, concept.number], atol=1e-6)
 
 
-@pytest.mark.slow
 def test_a_category_that_decides_is_a_reason():
     rng = np.random.default_rng(0)
     s = rng.choice(["a", "b"], 800)
@@ -404,7 +401,6 @@ def all_edited(X, people):
     return pd.concat(rows) if rows else X.iloc[:0], pairs
 
 
-@pytest.mark.slow
 def test_what_would_have_kept_a_decision_really_keeps_it(update, people, new):
     again, pairs = all_edited(new, [person for person in people if person.direction])
     assert len(pairs) > 0
@@ -413,7 +409,6 @@ def test_what_would_have_kept_a_decision_really_keeps_it(update, people, new):
     np.testing.assert_allclose(update.raw_ratio(again), ratios, atol=1e-9)
 
 
-@pytest.mark.slow
 def test_what_would_have_changed_a_decision_really_changes_it(update, people, new):
     again, pairs = all_edited(new, [person for person in people if not person.direction])
     assert all(person.closed is None for person, _ in pairs)
@@ -437,7 +432,6 @@ def test_a_smaller_change_of_a_number_would_not_do(simple, new, plain):
     assert signs == {"≥", "≤"}
 
 
-@pytest.mark.slow
 def test_no_column_that_could_keep_a_decision_is_left_out(simple, new, plain):
     rows = np.flatnonzero(plain.changed)[:25]
     decided = {t: simple.predict(new.iloc[rows].assign(town=t)) for t in ("Oslo", "Rome", "Bern")}
@@ -501,7 +495,6 @@ def test_rows_that_do_not_exist(row, plain):
 # -- many people at once --------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_reasons_are_the_persons_strongest_pushes(why, people):
     reasons = why.reasons([person.row for person in people], most=2)
     for person, text in zip(people, reasons, strict=True):
@@ -574,7 +567,6 @@ def test_the_text_says_where_no_rule_describes_a_direction(new):
 # -- what was asked -------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_the_request_is_what_was_asked_in_plain_python(rows, new):
     update = fit(rows, target=0.8, max_changes=0.5, direction="gains_only", max_volume_change=1)
     request = explain(update, new).request
@@ -649,7 +641,6 @@ def reading(rows):
     return update.fit(X, y, sensitive_features=s), X
 
 
-@pytest.mark.slow
 def test_alternatives_hold_although_the_base_model_reads_the_column_too(reading):
     update, X = reading
     why = explain(update, X)

@@ -83,7 +83,6 @@ def rounded(value):
     return float(f"{value:.12g}") if isinstance(value, float) else value
 
 
-@pytest.mark.slow
 @settings(max_examples=6, deadline=None)
 @given(
     st.integers(0, 999), st.integers(1, 4), st.integers(0, 4), st.sampled_from(["rows", "frame"])

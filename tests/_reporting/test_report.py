@@ -104,7 +104,6 @@ def missing(record, text):
     ]
 
 
-@pytest.mark.slow
 def test_every_number_of_the_audit_is_in_the_page_and_in_markdown(page, markdown):
     assert missing(FULL, page.text) == []
     assert missing(FULL, markdown) == []
@@ -133,7 +132,6 @@ def test_the_table_of_steps_has_every_step(page, markdown):
             assert f"{step.limit:.1%}" in text
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("found", "trade_off"),
     [
@@ -337,7 +335,6 @@ def test_the_slider_starts_at_what_was_asked_for():
 # Hostile text -------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["all", "closing", "attribute", "controls", "json", "long word"])
 def test_hostile_names_are_inert_and_readable_in_html(name, page):
     """All names have a line in each table; those who may break out are in every other place too."""
@@ -499,7 +496,6 @@ def test_a_failed_write_leaves_the_old_report_and_nothing_else(tmp_path, monkeyp
     assert place.read_text() == "old"
 
 
-@pytest.mark.slow
 def test_many_steps_with_long_scorecards_stay_small():
     card = audits.card(n_lines=400)
     html = render_html(replace(FULL, card=card), audits.trade_off(40, 400))

@@ -14,8 +14,6 @@ from commod._reporting.render.explanation_tables import SHOWN_TERMS
 from commod.datasets import make_biased
 from quick_updates import quick_control
 
-pytestmark = pytest.mark.slow
-
 FULL, STEPS = audits.audit(), audits.trade_off()
 SIZES = {"desk": (1280, 860), "phone": (390, 844)}
 

@@ -288,7 +288,6 @@ row = st.tuples(
 )
 
 
-@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.lists(row, min_size=1, max_size=60))
 def test_counts_equal_those_of_the_conditions_applied_again(rows):
@@ -300,7 +299,6 @@ def test_counts_equal_those_of_the_conditions_applied_again(rows):
     check_counts(X, gain, loss, before, find_segments(X, gain, loss, before))
 
 
-@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([0.0, 0.02, 0.1]), st.integers(80, 400))
 def test_counts_of_rules_that_describe_something(seed, noise, n):

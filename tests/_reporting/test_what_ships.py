@@ -292,7 +292,6 @@ def test_a_report_without_a_patch_or_a_patch_without_an_audit_is_told(pair, file
             verify_report(files[0], path)
 
 
-@pytest.mark.slow
 @settings(max_examples=12, deadline=None)  # each of them writes and reads both files
 @given(seed=st.integers(0, 2**32))
 def test_no_byte_of_either_file_can_be_changed_unseen(seed, pair, tmp_path_factory):

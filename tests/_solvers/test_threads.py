@@ -4,7 +4,6 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import numpy as np
-import pytest
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
@@ -18,7 +17,6 @@ def n_blas_threads():
     return [library["num_threads"] for library in libraries]
 
 
-@pytest.mark.slow
 def test_fits_in_four_threads_leave_the_number_of_blas_threads_unchanged():
     data = make_biased(300, bias=1.5, random_state=0)
     model = LogisticRegression().fit(data.data, data.target)
@@ -36,7 +34,6 @@ def test_fits_in_four_threads_leave_the_number_of_blas_threads_unchanged():
         assert n_blas_threads() == before
 
 
-@pytest.mark.slow
 def test_a_fit_is_the_same_to_the_last_bit_with_one_and_two_threads():
     data = make_biased(20_000, bias=1.5, random_state=0)
     noise = np.random.default_rng(0).normal(size=(20_000, 30))

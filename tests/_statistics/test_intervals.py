@@ -419,7 +419,6 @@ def test_the_path_ends_at_the_first_failure(accepted, last):
     assert promise_along(PARITY, tables, target=0.8, confidence=0.95) == last
 
 
-@pytest.mark.slow
 def test_few_answers_along_a_path_are_false():
     # Models judged by the same people, from fair to unfair; one lies just below the target.
     rng = np.random.default_rng(7)
@@ -439,7 +438,6 @@ def test_few_answers_along_a_path_are_false():
 # Interval
 
 
-@pytest.mark.slow
 @every_constraint
 @quick
 @given(data=st.data())
@@ -483,7 +481,6 @@ def test_the_interval_of_two_groups_misses_seldom_at_any_distance_from_equality(
     assert probability(outcomes(missed, sizes), sizes, rates) < 0.057
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("constraints", "rates"),
     [

@@ -197,7 +197,6 @@ def test_an_accuracy_that_nobody_has_leaves_nothing(comparison):
     assert table[0.7].drop(["exact limit", "limit with random draws"]).isna().all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("constraints", ["equalized_odds", "true_positive_rate_parity"])
 def test_disparities_are_ceilings(constraints, model, few):
     methods = [
@@ -323,14 +322,12 @@ def test_without_labels_accuracy_is_unknown_and_the_rest_is_there(model, rows):
     matplotlib.pyplot.close("all")
 
 
-@pytest.mark.slow
 def test_a_grid_of_commod_models_is_a_method_too(model, few, monkeypatch):
     monkeypatch.setattr("commod.updates.commod.DEFAULT_GRID", {"lambda_fair": (0.0, 4.0)})
     found = run([COMMOD(model, epochs=1, adversary_hidden=(4,), random_state=0)], few)
     assert found.frame()["strength"].tolist() == [0.0, 4.0]
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # pandas 3 about Fairlearn
 def test_fairlearns_reductions_are_fitted_and_counted_in_expectation(model, rows, new):
     theirs = ExponentiatedGradient(LogisticRegression(), DemographicParity())
@@ -403,7 +400,6 @@ def test_no_method_is_below_the_curve_of_the_limit(comparison):
     assert limits[-1] < 0.5
 
 
-@pytest.mark.slow
 def test_a_comparison_can_be_kept_in_a_file(model, few, new):
     comparison = run({"ours": quick_control(model), "flip": MinimalFlip(model)}, few, new)
     again = pickle.loads(pickle.dumps(comparison))

@@ -25,7 +25,6 @@ chances = arrays(np.float64, N, elements=st.sampled_from([0.0, 0.25, 0.5, 0.9, 1
 constraints = st.sampled_from(["demographic_parity", "equalized_odds", "true_positive_rate_parity"])
 
 
-@pytest.mark.slow
 @given(decisions, decisions, constraints, st.sampled_from([2, 3]))
 @settings(max_examples=100, deadline=None)
 def test_no_decisions_whatever_are_below_their_limit(before, after, constraint, n_groups):
@@ -34,7 +33,6 @@ def test_no_decisions_whatever_are_below_their_limit(before, after, constraint, 
     assert not figures["change_rate"] < figures["limit"]
 
 
-@pytest.mark.slow
 @given(decisions, chances, constraints, st.sampled_from([2, 3]))
 @settings(max_examples=100, deadline=None)
 def test_no_chances_whatever_are_below_theirs(before, after, constraint, n_groups):

@@ -150,7 +150,6 @@ def test_a_hundred_models_from_the_base_model_to_near_parity(curve):
     assert "300 evaluated rows" in repr(curve)
 
 
-@pytest.mark.slow
 def test_the_target_that_was_stated_has_the_very_update_of_a_fit(model, rows, new):
     update = ControlledDebiaser(model, target=0.8125)
     curve = trace(update, rows)
@@ -190,7 +189,6 @@ def test_figures_of_the_base_model(curve, model, new):
     assert curve.base_fairness == base
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("constraints", ["demographic_parity", "equalized_odds"])
 @pytest.mark.parametrize("direction", ["any", "gains_only"])
 def test_one_model_for_each_target_reaching_it_on_the_fit_rows(model, rows, constraints, direction):
@@ -224,7 +222,6 @@ def test_a_model_of_the_frontier_costs_about_what_it_would_alone(model, rows):
         assert line["change_rate"] <= 1.2 * alone.change_rate_ + 2 / N
 
 
-@pytest.mark.slow
 def test_hard_limits_hold_for_every_model(model, rows):
     update = quick_control(model, max_changes=0.05, max_accuracy_loss=0.03)
     curve = trace(update, rows, targets=[0.5, 0.7, 0.9])
@@ -424,7 +421,6 @@ def test_arguments_that_make_no_sense(model, rows, how, message):
         trace(quick_control(model), rows, **how)
 
 
-@pytest.mark.slow
 def test_evaluated_rows_must_have_every_group_and_known_labels(model, rows, new):
     X, y, s = new
     update = quick_control(model)
@@ -453,7 +449,6 @@ def test_only_our_updates_have_a_frontier(model, rows):
         trace(COMMOD(model, epochs=1), rows, grid={"epochs": [1]})
 
 
-@pytest.mark.slow
 def test_a_grid_of_commod_models(networks, model, new):
     curve, frame = networks, networks.frame()
     assert list(frame.columns[: len(COLUMNS)]) == COLUMNS
@@ -651,7 +646,6 @@ def with_a_secret(rows, model):
     return table, y, s
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("update", "how"),
     [
@@ -693,7 +687,6 @@ def test_what_segments_were_sought_in_is_let_go(model, rows):
     assert columns() is None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [COMMOD, RejectOption, quick_control])
 def test_a_selected_update_is_the_callers_own(model, rows, new, kind, networks):
     how = {"targets": [0.6, 0.8]} if kind is quick_control else {}
@@ -709,7 +702,6 @@ def test_a_selected_update_is_the_callers_own(model, rows, new, kind, networks):
     np.testing.assert_array_equal(decided(again, new), before)
 
 
-@pytest.mark.slow
 def test_without_describing_the_steps_are_bare_and_nothing_is_sought(model, rows, monkeypatch):
     monkeypatch.setattr("commod._study.frontier.fitting.SegmentFinder", None)
     update = quick_control(model)
@@ -729,7 +721,6 @@ def test_the_trade_off_of_a_disparity_goes_down_and_may_lack_labels(model, rows)
     assert all(step.accuracy is None for step in found.steps)
 
 
-@pytest.mark.slow
 def test_the_trade_off_of_rivals_and_of_commod(model, rows, new, networks):
     curve = trace(RejectOption(model), rows, new)
     found = check_steps(curve)

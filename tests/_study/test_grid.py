@@ -27,7 +27,6 @@ def grid(data, *settings, **params):
     return fit_grid(update, settings, X, y, sensitive_features=s)
 
 
-@pytest.mark.slow
 def test_models_without_a_seed_share_one_of_their_own(data):
     settings = [{"random_state": 3}, {}, {}]
     seeded, one, other = grid(data, *settings, lambda_fair=4)
@@ -36,7 +35,6 @@ def test_models_without_a_seed_share_one_of_their_own(data):
     assert not np.array_equal(one.ratio(X), seeded.ratio(X))
 
 
-@pytest.mark.slow
 def test_a_grid_stored_in_parallel_is_the_same_grid(data, monkeypatch):
     settings = [{"lambda_fair": float(fair)} for fair in range(6)]
     in_turn = grid(data, *settings, random_state=0)

@@ -96,7 +96,6 @@ def model(rows):
     return LogisticRegression().fit(rows[0], rows[1])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("update", "how"),
     [

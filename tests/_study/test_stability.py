@@ -156,7 +156,6 @@ def test_agreement_counts_in_blocks_as_in_one(monkeypatch):
     assert agreement_of(changed) == pytest.approx(whole)
 
 
-@pytest.mark.slow
 def test_everything_equals_a_naive_loop(model, rows):
     update = quick_control(model, target=0.8)
     X, y, s = rows
@@ -224,7 +223,6 @@ def test_decisions_drawn_anew_each_time_have_little_in_common(watched, rows):
     assert found.n_always == 0 < found.n_sometimes
 
 
-@pytest.mark.slow
 def test_a_planted_cause_is_found_by_every_refit():
     """One group has many people just below the threshold, and one column marks them."""
     town = np.repeat([0.0, 1.0], 300)
@@ -302,7 +300,6 @@ def policies():
     return X, data.target, np.asarray(data.sensitive_features)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sample", "smallest", "n_policies"),
     [("bootstrap", 2, 140), ("subsample", 5, 2), ("bootstrap", 9, 1)],
@@ -317,7 +314,6 @@ def test_refits_have_no_category_that_the_fit_would_not_have(
     assert set(refit(update, policies, sample=sample, n_refits=2).terms) <= full
 
 
-@pytest.mark.slow
 def test_an_id_column_without_points_is_in_no_refit(policies):
     X, y, s = policies
     X = X.assign(policy=np.array([f"p{i // 4}" for i in range(600)], dtype=object))
@@ -335,7 +331,6 @@ def test_small_categories_that_the_fit_has_take_part_in_refits(policies):
     assert "policy = small" in refit(update, (X, y, s), n_refits=2).terms
 
 
-@pytest.mark.slow
 def test_the_base_model_of_a_refit_reads_the_table_as_it_is(policies):
     """Rare categories are hidden from the update, never from the model that decides."""
     seen = []
@@ -375,7 +370,6 @@ def test_the_same_seed_gives_the_same_result(watched, rows):
 # -- kinds of rows and updates -----------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_frames_and_lists_give_what_arrays_give(rows):
     values, y, s = map(np.asarray, rows)
     names = [*(f"x{j}" for j in range(values.shape[1])), "score"]
@@ -416,7 +410,6 @@ def test_commod_refits_are_counted_too(model, rows, quick_compilation):
     assert found.n_refits == 2 and found.terms
 
 
-@pytest.mark.slow
 def test_new_people_are_decided_on_where_given(model, rows, biased):
     X, y, s = biased.data[:N], biased.target[:N], biased.sensitive_features[:N]
     update = quick_control(model, target=0.8)
@@ -458,7 +451,6 @@ def test_where_all_refits_fail_the_first_reason_is_the_error(watched, rows):
         refit(watched("never"), rows)
 
 
-@pytest.mark.slow
 def test_warnings_of_refits_are_collected_not_printed(model, rows):
     update = quick_control(model, target=0.98, max_changes=0.01)
     with warnings.catch_warnings():

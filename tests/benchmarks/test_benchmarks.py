@@ -206,7 +206,6 @@ def quick_cases(tmp_path_factory):
     return bench.list_cases(Place(tmp_path_factory.mktemp("quick"), True))
 
 
-@pytest.mark.slow
 def test_every_figure_is_about_something_that_is_measured(tmp_path, quick_cases):
     for settings, cases in ((FULL, bench.list_cases(Place(tmp_path, False))), (QUICK, quick_cases)):
         names = {(case.part, case.group, case.name) for case in cases}
@@ -278,7 +277,6 @@ def test_an_answer_of_pytest_benchmark_is_read_as_a_turn():
     assert (turn["seconds"], turn["turn"], turn["extra"]) == (2.0, 1, {"peak_mb": 5.0})
 
 
-@pytest.mark.slow
 def test_a_benchmark_runs_in_a_process_of_its_own(tmp_path, quick_cases):
     (case,) = [c for c in quick_cases if c.name == "python"]
     turn = run_step(Step(case, 0), Place(tmp_path, True), Processes())
@@ -287,7 +285,6 @@ def test_a_benchmark_runs_in_a_process_of_its_own(tmp_path, quick_cases):
     assert "numpy" in turn["versions"]["packages"]
 
 
-@pytest.mark.slow
 def test_the_picture_is_of_seconds_per_row():
     measured = [
         (Step(make_case("fit", group=f"{n:,} rows of category"), 0), make_turn(seconds))

@@ -58,14 +58,12 @@ def finished(spark, tmp_path_factory):
     return folder, printed.getvalue(), fetched
 
 
-@pytest.mark.slow
 def test_the_report_of_the_job_belongs_to_its_patch(finished):
     folder, printed, _ = finished
     assert verify_report(folder / "out" / "patch.json", folder / "out" / "report.html").passed
     assert "is expected on as many new people" in printed
 
 
-@pytest.mark.slow
 def test_spark_decides_as_the_patch_does_elsewhere(finished):
     folder, *_ = finished
     patch = Patch.load(folder / "out" / "patch.json")
@@ -78,7 +76,6 @@ def test_spark_decides_as_the_patch_does_elsewhere(finished):
     assert 0 < n_changed < N_ROWS / 2
 
 
-@pytest.mark.slow
 def test_the_rows_come_once_and_all_others_are_counts(finished):
     fetched = sorted(finished[-1])
     assert fetched[-1] == N_ROWS  # a small table comes whole

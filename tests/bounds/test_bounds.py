@@ -128,7 +128,6 @@ def options(constraints, y_true, group, direction, favorable):
 directions, favorables = st.sampled_from(DIRECTIONS), st.integers(0, 1)
 
 
-@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(tables(), st.data(), directions, favorables)
 def test_minimal_changes_are_the_fewest_of_all_decisions(table, data, direction, favorable):
@@ -148,7 +147,6 @@ def test_minimal_changes_are_the_fewest_of_all_decisions(table, data, direction,
     assert found.rate == found.n_changes / len(y_pred)
 
 
-@pytest.mark.slow
 @settings(deadline=None, max_examples=35)
 @given(tables(), st.data(), directions, favorables)
 def test_minimal_changes_can_be_carried_out(table, data, direction, favorable):
@@ -173,7 +171,6 @@ def test_minimal_changes_can_be_carried_out(table, data, direction, favorable):
     assert value == float(max(fairest) if constraints == PARITY else min(fairest))
 
 
-@pytest.mark.slow
 @settings(deadline=None, max_examples=35)
 @given(tables(), st.integers(0, 8), directions, favorables)
 def test_best_fairness_is_the_best_of_all_decisions(table, budget, direction, favorable):
@@ -194,7 +191,6 @@ def test_best_fairness_is_the_best_of_all_decisions(table, budget, direction, fa
         assert found.rate == n_changes / len(y_pred)
 
 
-@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(tables(), st.data(), st.none() | st.integers(0, 8), directions, favorables)
 def test_most_accurate_is_the_best_of_all_decisions(table, data, budget, direction, favorable):
@@ -248,7 +244,6 @@ def staircase(sizes, positives, may_raise=True, may_lower=True):
     return gaps, ratios
 
 
-@pytest.mark.slow
 @quick
 @given(
     rate_rows(), st.integers(1, 20), st.integers(0, 14), st.sampled_from([(1, 1), (1, 0), (0, 1)])
@@ -269,7 +264,6 @@ def test_counts_of_one_rate_row_equal_the_search_of_all_counts(row, floor, ceili
             assert found is None
 
 
-@pytest.mark.slow
 @quick
 @given(rate_rows(9), rate_rows(9), st.integers(0, 30), st.sampled_from([(1, 1), (1, 0), (0, 1)]))
 # In these the gaps that are best in real numbers are not the best in whole people.
@@ -309,7 +303,6 @@ def test_ten_million_rows_give_the_closed_form(data, target):
     assert abs(found[0] - g_d) + abs(found[1] - g_a) == max(fewest, 0)
 
 
-@pytest.mark.slow
 @quick
 @given(st.data(), st.sampled_from([0.01, 0.05, 0.1, 0.2]))
 def test_large_cells_of_equalized_odds_lie_between_relaxed_and_greedy_changes(data, ceiling):

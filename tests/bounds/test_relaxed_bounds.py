@@ -55,7 +55,6 @@ def by_linear_program(constraints, sizes, positives, target):
     return linprog(cost, rows, limits, bounds=[(0, float(m)) for m in most]).fun
 
 
-@pytest.mark.slow
 @given(tables())
 @settings(max_examples=40, deadline=None)
 def test_it_is_the_value_of_the_linear_programme(table):
@@ -64,7 +63,6 @@ def test_it_is_the_value_of_the_linear_programme(table):
     )
 
 
-@pytest.mark.slow
 @given(tables())
 @settings(max_examples=40, deadline=None)
 def test_whole_people_never_need_fewer(table):

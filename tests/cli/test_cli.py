@@ -61,7 +61,6 @@ def test_the_package_runs_as_a_module():
     assert done.stdout == f"commod {commod.__version__}\n"
 
 
-@pytest.mark.slow
 def test_the_documented_commands_run(folder, call):
     lines = [line for line in DOCS.read_text().splitlines() if line.startswith("$ commod ")]
     assert len(lines) >= 7
@@ -81,7 +80,6 @@ def test_debias_writes_the_patch_of_the_same_fit(folder, call):
     assert ours.ratio == theirs.ratio and ours.asked == theirs.asked
 
 
-@pytest.mark.slow
 def test_apply_edits_as_the_library_does(folder, call, patch_file):
     for name in ("out.parquet", "out.csv.gz"):
         told = ("apply", patch_file, "new.csv", name, "--score", "f", "--calibrated")
@@ -112,7 +110,6 @@ def test_apply_writes_the_columns_that_are_named(folder, call, patch_file):
     assert code == 2 and "commod_r" in err
 
 
-@pytest.mark.slow
 def test_check_says_whether_a_patch_still_holds(folder, call, patch_file):
     told = (patch_file, "new.csv", "--sensitive", "race", "--score", "f")
     table = pd.read_csv("new.csv")
@@ -176,7 +173,6 @@ def test_debias_names_groups_left_out_and_the_patch_counts_them(folder, call):
     assert (group["name"], group["n"]) == ("seldom", 25)
 
 
-@pytest.mark.slow
 def test_a_retrained_score_is_checked_alike(folder, call, patch_file):
     table = pd.read_csv("new.csv")
     fairer, worse = (
@@ -214,7 +210,6 @@ def test_debias_with_models_in_files(folder, call):
     assert read <= {"age", "distance from the threshold"}
 
 
-@pytest.mark.slow
 def test_a_constraint_that_is_not_met_is_exit_code_1_and_the_closest_patch(folder, call):
     told = ("debias", "train.csv", *FIT, "--at-least", "0.99", "--max-changes", "0.01")
     code, out, _ = call(*told, "--json")
@@ -240,7 +235,6 @@ def test_rows_are_held_out_where_asked_and_nobody_loses_the_favourable_label(fol
     assert len(pd.read_csv("ledger.csv")) == found["audit"]["changes"]["n_changes"]
 
 
-@pytest.mark.slow
 def test_the_ledger_names_rows_of_the_table(folder, call):
     table = people(2000, 0)
     table.loc[:20, "race"] = None
@@ -275,7 +269,6 @@ def test_the_score_of_the_patch_is_the_one_that_is_edited(folder, call, patch_fi
     )
 
 
-@pytest.mark.slow
 def test_types_can_be_corrected_and_a_batch_is_read_as_the_patch_says(folder, call):
     """Columns that the patch does not read stay as they are, letter by letter."""
     random = np.random.default_rng(0)
@@ -301,7 +294,6 @@ def test_types_can_be_corrected_and_a_batch_is_read_as_the_patch_says(folder, ca
     assert read["commod_decision"].astype(int).tolist() == expected["commod_decision"].tolist()
 
 
-@pytest.mark.slow
 def test_audit_keeps_people_of_missing_groups_on_request(folder, call):
     table = pd.DataFrame({"old": [0, 1] * 100, "new": [0, 1, 1, 1] * 50, "sex": ["f", "m"] * 100})
     table.loc[:49, "sex"] = None
@@ -369,7 +361,6 @@ def test_show_prints_one_page_and_what_differs(folder, call, patch_file):
     assert found["sha256"] == hashlib.sha256(Path("laid_out.json").read_bytes()).hexdigest()
 
 
-@pytest.mark.slow
 def test_compare_holds_methods_against_the_limit(folder, call, monkeypatch):
     monkeypatch.setattr(_candidates, "N_TARGETS", 6)
     people(300, 0).to_csv("few.csv", index=False)
@@ -424,7 +415,6 @@ def bad_tables(folder):
     }
 
 
-@pytest.mark.slow
 def test_a_bad_table_is_one_sentence_and_leaves_earlier_files_alone(folder, call):
     Path("patch.json").write_text("earlier")
     before = sorted(p.name for p in folder.iterdir())
@@ -443,7 +433,6 @@ def test_errors_reach_machines_too(folder, call):
     assert code == 2 and "nothing.csv" in json.loads(out)["error"] and err
 
 
-@pytest.mark.slow
 def test_ten_thousand_columns_are_refused(folder, call):
     wide = people(20, 0)
     more = np.random.default_rng(0).integers(0, 9, (20, 10_000))
@@ -512,7 +501,6 @@ def test_nothing_that_is_read_or_written_is_replaced(folder, call, patch_file):
     assert Patch.load("loop.json")
 
 
-@pytest.mark.slow
 def test_a_mistyped_column_is_one_sentence(folder, call, patch_file):
     told = ("audit", "decided.csv", "--before", "old", "--after", "new")
     for option, more in (
@@ -680,7 +668,6 @@ def test_files_are_written_wherever_words_cannot_be(folder, call, monkeypatch, p
     assert "SELECT" in Path("edit.sql").read_text()
 
 
-@pytest.mark.slow
 def test_a_reader_that_stops_reading_does_not_stop_the_work(folder, patch_file):
     told = [str(COMMAND), "apply", str(patch_file), "new.csv", "out.csv", "--score", "f"]
     line = f"({shlex.join(told)}; echo $? > code) | true"

@@ -63,7 +63,6 @@ def saved(model, path):
 # skops and pickles
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [
@@ -142,7 +141,6 @@ def test_every_type_that_is_allowed_in_a_model_exists_and_is_a_class():
     assert len(absent) <= 3, absent  # scikit-learn adds and renames a few between versions
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [

@@ -211,7 +211,6 @@ def quick(monkeypatch):
     monkeypatch.setattr("commod.frontier", partial(commod.frontier, targets=[0.1]))
 
 
-@pytest.mark.slow
 def test_the_demo_takes_other_constraints_targets_and_directions(tmp_path, call, quick):
     told = ("--constraints", "false_positive_rate_parity", "--direction", "any")
     code, out, err = call("demo", *told, "--output", tmp_path)
@@ -223,7 +222,6 @@ def test_the_demo_takes_other_constraints_targets_and_directions(tmp_path, call,
     assert "as ProPublica found" in text
 
 
-@pytest.mark.slow
 def test_open_serves_the_page_of_the_update_until_ctrl_c(tmp_path, call, quick, monkeypatch):
     opened, answers = [], []
 

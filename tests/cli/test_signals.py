@@ -111,7 +111,6 @@ main()
 """
 
 
-@pytest.mark.slow
 def test_a_query_that_ignores_its_interrupt_does_not_hold_the_command(home, start):
     number = signal.SIGINT
     (home / "tmp").mkdir(exist_ok=True)
@@ -211,7 +210,6 @@ def _code_of_main():
         return stop.code
 
 
-@pytest.mark.slow
 def test_a_command_that_is_stopped_leaves_the_cursor_and_the_earlier_file(home, apply):
     number = signal.SIGTERM  # SIGINT: below, where a query or a call holds the command
     ours, theirs = pty.openpty()
@@ -250,7 +248,6 @@ main()
 """
 
 
-@pytest.mark.slow
 def test_an_onnx_model_that_never_ends_can_be_stopped(tmp_path, start):
     number = signal.SIGTERM
     onnx = pytest.importorskip("onnx")

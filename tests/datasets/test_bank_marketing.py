@@ -99,7 +99,6 @@ def test_the_description_says_where_the_table_comes_from_and_what_is_wrong_with_
         assert words in text
 
 
-@pytest.mark.slow
 def test_bank_marketing_has_the_known_counts(tmp_path):
     try:
         bank = fetch_bank_marketing(download_if_missing=False)

@@ -184,7 +184,6 @@ def fetched(tmp_path):
     return fetch_or_skip
 
 
-@pytest.mark.slow
 def test_adult_has_the_known_counts(fetched):
     adult = fetched(fetch_adult)
     assert adult.data.shape == (45222, 12)
@@ -193,7 +192,6 @@ def test_adult_has_the_known_counts(fetched):
     assert adult.sensitive_features.value_counts().to_dict() == {"Male": 30527, "Female": 14695}
 
 
-@pytest.mark.slow
 def test_german_credit_has_the_known_counts(fetched):
     german = fetched(fetch_german_credit)
     assert german.data.shape == (1000, 19)

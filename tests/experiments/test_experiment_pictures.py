@@ -18,8 +18,6 @@ from experiments.protocol import ADULT
 
 from experiments import pictures
 
-pytestmark = pytest.mark.slow
-
 TABLES, SHORT = ("law_school", "compas", "adult"), ("dp", "eo")
 NAMES = [
     "table_1",

@@ -65,7 +65,6 @@ def cell(n_splits, table="COMPAS"):
     return run.Cell("base_points", {"table": table, "n_splits": n_splits})
 
 
-@pytest.mark.slow
 def test_a_stopped_run_goes_on_with_the_cells_it_has_finished(store, monkeypatch):
     first = run.Done()
     run.compute_all([cell(1), cell(1, "no such table"), cell(2)], first, 1)
@@ -143,7 +142,6 @@ def updates(seed, n=120, notion=DP):
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("notion", [DP, EO])
 def test_a_cell_of_table_1_is_the_mean_over_splits_of_the_mean_inside(notion):
     frame = updates(0, notion=notion)
@@ -172,7 +170,6 @@ def tables_of_updates():
     return table_1.tables(None, FULL, updates(2, n=900))
 
 
-@pytest.mark.slow
 def test_the_papers_values_stand_in_their_cells(tables_of_updates):
     found = tables_of_updates["table_1"]
     commod = found[found["method"].isin(VARIANTS) & (found["definition"] == 1)].dropna()
@@ -188,7 +185,6 @@ def test_segments_of_the_disparity_run_from_high_to_low():
     assert [quartile(v, (0.5, 0.7, 0.9)) for v in (0.1, 0.5, 0.7, 0.95)] == [1, 2, 3, 4]
 
 
-@pytest.mark.slow
 def test_ordering_counts_cells_that_enough_splits_have(tables_of_updates):
     ordering = tables_of_updates["ordering"]
     ordering = ordering[(ordering["edges"] == "shifted") & (ordering["definition"] == 1)]
@@ -205,7 +201,6 @@ def test_quartiles_of_a_sweep_are_told_from_unfair_to_fair():
     assert accuracy == tuple(np.quantile(frame["accuracy"], [0.25, 0.5, 0.75]))
 
 
-@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([0.3, 0.6, 0.9]), st.sampled_from([0.01, 0.05, 1.0]))
 def test_changes_needed_are_the_fewest_of_the_updates_that_do(seed, level, loss):
@@ -236,7 +231,6 @@ def test_no_method_needs_a_change_where_the_black_box_is_fair_enough():
     assert {line["changes"] for line in deciding._needed(limit, frame)} == {0.0}
 
 
-@pytest.mark.slow
 def test_the_limit_under_a_floor_on_accuracy_is_that_of_all_possible_changes():
     rng = np.random.default_rng(4)
     for _ in range(6):
@@ -489,7 +483,6 @@ def test_results_are_put_in_their_place_together(monkeypatch, tmp_path):
 # -- the page ---------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_the_page_is_what_the_tables_say(tmp_path):
     written = tmp_path / "paper.md"
     for path in [*RESULTS.glob("*.csv"), RESULTS / "run.json"]:
@@ -551,7 +544,6 @@ def test_commods_row_on_law_school_is_near_the_papers(variant, results):
     assert (~is_near).sum() <= (0 if variant == AS_IN_PAPER else 1)
 
 
-@pytest.mark.slow
 def test_a_quick_page_is_written_from_little(tmp_path, results):
     """Few splits leave cells empty and spreads undefined; the page says so and does not break."""
     for name, frame in results.items():

@@ -44,7 +44,6 @@ def table_of(constraint, codes, n_groups, label, decisions):
     return sizes.reshape(shape), positives.reshape(shape)
 
 
-@pytest.mark.slow
 @EVERY
 @given(rows=people)
 def test_counts_and_rows_give_the_same_value(constraint, rows):
@@ -60,7 +59,6 @@ def test_counts_and_rows_give_the_same_value(constraint, rows):
     assert np.isnan(value) if exact is None else value == float(exact)
 
 
-@pytest.mark.slow
 @EVERY
 @given(rows=people)
 def test_every_row_is_in_the_cell_of_its_group_and_label(constraint, rows):
@@ -76,7 +74,6 @@ def test_every_row_is_in_the_cell_of_its_group_and_label(constraint, rows):
         assert [cell] == (counted or [-1])
 
 
-@pytest.mark.slow
 @EVERY
 @given(rows=people)
 def test_sums_by_label_become_sums_by_rate_row(constraint, rows):
@@ -190,7 +187,6 @@ def value_by_hand(name, y, decisions, groups):
     return min(rates[1]) / max(rates[1])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", TOYS)
 def test_a_constraint_from_outside_works_everywhere(name, rows, monkeypatch, tmp_path):
     toy, target = TOYS[name], TARGETS[name]

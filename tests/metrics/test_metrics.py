@@ -116,7 +116,6 @@ def test_differences_are_the_correctly_rounded_exact_gaps(table):
         assert math.isnan(value) if gap is None else value == float(gap)
 
 
-@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(tables(weight=st.floats(0.01, 100), fill_cells=True))
 def test_rates_and_values_equal_fairlearns_where_every_cell_has_rows(table):

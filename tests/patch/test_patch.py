@@ -120,7 +120,6 @@ def test_an_update_must_be_fitted_and_linear(quick_compilation):
         bent.to_patch()
 
 
-@pytest.mark.slow
 def test_an_update_that_reads_the_margin_is_a_patch_too(quick_compilation):
     data = make_biased(600, random_state=0)
     model = LogisticRegression().fit(data.data, data.target)
@@ -271,7 +270,6 @@ SLOW = {
 SEEDS = st.integers(0, 2**32)
 
 
-@pytest.mark.slow
 @settings(max_examples=12, **SLOW)
 @given(SEEDS)
 def test_a_mutated_file_is_refused_or_the_same_patch(seed):
@@ -286,7 +284,6 @@ def test_a_mutated_file_is_refused_or_the_same_patch(seed):
             assert read in (mixed_patch(), evidence_patch()), tree
 
 
-@pytest.mark.slow
 @settings(max_examples=12, **SLOW)
 @given(SEEDS)
 def test_a_mutated_file_with_a_new_digest_is_refused_or_a_patch_that_works(seed):
@@ -323,7 +320,6 @@ def test_a_mutated_file_that_is_accepted_decides_by_its_own_rule(seed):
     assert (labels == edited["commod_decision"])[known].all()
 
 
-@pytest.mark.slow
 @settings(max_examples=40, **SLOW)
 @given(st.data())
 def test_damaged_bytes_are_refused_or_the_same_patch(data):
@@ -454,7 +450,6 @@ def test_a_frame_that_does_not_fit_is_refused(change, match):
         mixed_patch().apply(change(ROWS))
 
 
-@pytest.mark.slow
 def test_many_columns_and_bins_are_no_trouble():
     rng = np.random.default_rng(0)
     names = [f"x{i}" for i in range(45)]
@@ -674,7 +669,6 @@ def test_verify_finds_groups_that_are_numbers():
     assert any("7, a value of the sensitive features" in problem for problem in found.problems)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("values", [[1, 2, 3], ["a", "b", "a"], [True, False, True]])
 @pytest.mark.parametrize("ordered", [False, True])
 def test_categories_of_pandas_keep_their_type(values, ordered):
@@ -758,7 +752,6 @@ def test_a_number_too_large_for_a_double_is_refused():
         Patch.from_json(b"{}")
 
 
-@pytest.mark.slow
 def test_many_odd_categories_keep_their_points_and_rows_their_order_in_duckdb():
     duckdb = pytest.importorskip("duckdb")
     odd = ["", " ", "a'b", 'a"b', "a\\b", "ü", "A", "a", "a ", "%", "--", ";", "\n", "1", "true"]

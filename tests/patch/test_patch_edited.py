@@ -17,8 +17,6 @@ from commod.datasets import make_biased
 from commod.edit import Cap, Merge, Round
 from commod.exceptions import TargetWarning
 
-pytestmark = pytest.mark.slow
-
 DATA = make_biased(500, n_categories=5, bias=1.5, random_state=3)
 GROUPS = {"sensitive_features": DATA.sensitive_features}
 VALUES = sorted(DATA.data["category"].unique())[:2]

@@ -43,10 +43,7 @@ from commod.scorecard import (
 )
 
 # PySpark leaves its sockets to the garbage collector, which comes when it likes
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 N_ROWS = 2_000
 N_TOWNS = 300

@@ -192,14 +192,12 @@ def test_engines_in_memory_compute_the_ratio_of_the_rule(seed, request):
 
 
 # PySpark leaves its sockets to the garbage collector, which comes when it likes
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 @pytest.mark.parametrize("engine", ["Spark", "SQL in Spark", "SQL in PostgreSQL"])
 def test_other_engines_compute_the_ratio_of_the_rule(engine, request):
     Case(SEEDS[0]).check(engine, request)
 
 
-@pytest.mark.slow
 def test_postgres_refuses_no_sum_that_vanishes(request):
     """PostgreSQL fails where a product or a quotient rounds to 0."""
     tiny = number("x", 5e-324, if_missing=1.0, centre=-1e-300)

@@ -120,7 +120,6 @@ GOALS = st.one_of(
 )
 
 
-@pytest.mark.slow
 @settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow])
 @given(REQUESTS, GOALS, st.booleans(), st.integers(0, 50))
 def test_every_patch_of_a_fitted_update_can_be_read(request, goal, is_weighted, seed):
@@ -134,7 +133,6 @@ def test_every_patch_of_a_fitted_update_can_be_read(request, goal, is_weighted, 
     check_written(update, data, **({"sample_weight": weight} if is_weighted else {}))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("lambda_fair", [0.0, 0.5])
 def test_every_patch_of_commod_can_be_read(lambda_fair):
     data = make_biased(300, random_state=1)

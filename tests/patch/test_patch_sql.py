@@ -33,7 +33,6 @@ def full_patch(**options):
     return Patch(content_of(*columns, **options))
 
 
-@pytest.mark.slow
 @every_dialect
 def test_every_dialect_parses_what_is_written_under_a_head_that_names_the_patch(dialect):
     patch = full_patch(may_raise=False)
@@ -150,7 +149,6 @@ def test_names_and_prefix_may_be_those_of_our_work_columns():
     assert found.column_names[:3] == table.column_names
 
 
-@pytest.mark.slow
 def test_more_columns_than_one_expression_holds_are_added_in_order():
     names = [f"x{i}" for i in range(60)]
     patch = Patch(content_of(*(number(name, 0.1 * (-1) ** i) for i, name in enumerate(names))))

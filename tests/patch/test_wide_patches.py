@@ -64,9 +64,7 @@ USES = {
 }
 
 
-@pytest.mark.parametrize(
-    "use", [pytest.param(use, marks=pytest.mark.slow if use == "onnx" else ()) for use in USES]
-)
+@pytest.mark.parametrize("use", USES)
 def test_twice_the_columns_are_twice_the_work(use):
     USES[use](*wide(3))  # imports what it needs
     few, more, most = (n_calls(partial(USES[use], *wide(n))) for n in (42, 84, 168))

@@ -65,7 +65,6 @@ def plain(rows):
 combined = jax.jit(combine_gradients, static_argnums=3)  # one compilation, not one per operation
 
 
-@pytest.mark.slow
 def test_gradients_combine_as_by_hand():
     of_label, of_adversary = jnp.array([3.0, 4.0]), jnp.array([1.0, 0.0])
     assert combined(of_label, of_adversary, 0.5, (2,)).tolist() == [-0.5, 4.0]
@@ -78,7 +77,6 @@ numbers = st.floats(-4, 4, width=32).map(lambda x: round(x, 3))
 vectors = arrays(np.float64, 6, elements=numbers)
 
 
-@pytest.mark.slow
 @settings(deadline=None)  # the first example compiles
 @given(vectors, vectors, st.floats(0, 10))
 def test_the_update_moves_against_the_adversary_by_the_strength(of_label, of_adversary, strength):
@@ -93,7 +91,6 @@ def test_the_update_moves_against_the_adversary_by_the_strength(of_label, of_adv
         np.testing.assert_allclose(found, projected - strength * of_adversary, atol=1e-6)
 
 
-@pytest.mark.slow
 @settings(deadline=None)
 @given(vectors, vectors)
 def test_tensors_are_projected_each_by_itself(of_label, of_adversary):
@@ -161,7 +158,6 @@ def adversary_inputs(problem, t):
 adversary_loss = jax.jit(solver._adversary_loss, static_argnums=3)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("sees_label", [False, True])
 def test_the_adversary_reads_the_sharpened_score_and_the_label_for_equalized_odds(sees_label):
     problem = make_problem(n_groups=3, sees_label=sees_label)
@@ -235,7 +231,6 @@ def numpy_training(problem, start, strength, plan, pieces):
     return theta
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("sees_label", "whole"), [(False, True), (True, False)])
 def test_training_takes_the_steps_that_numpy_takes(sees_label, whole):
     problem = make_problem(sees_label=sees_label)
@@ -250,7 +245,6 @@ def test_training_takes_the_steps_that_numpy_takes(sees_label, whole):
         np.testing.assert_allclose([*matrix[i][:, 0], *bias[i]], expected, atol=5e-4)
 
 
-@pytest.mark.slow
 def test_while_warming_up_the_predictor_sees_labels_only():
     problem = make_problem()
     plan = schedule(epochs=1, warmup_epochs=9)
@@ -295,7 +289,6 @@ def test_strength_makes_the_new_model_fairer(rows):
     assert strong.history_["adversary"][-1] > weak.history_["adversary"][-1]
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Column 'x2' of X nearly determines")
 def test_equalized_odds_come_closer_for_three_groups(data):
     odds = {"constraints": "equalized_odds", "strength": 0.3}

@@ -98,7 +98,6 @@ def test_decisions_stay_when_score_and_threshold_are_shifted_together(
     assert_same_at(first, second, make, [population(seed), swept(seed)], constraints)
 
 
-@pytest.mark.slow
 def test_frappe_learns_the_same_term_when_score_and_threshold_are_shifted_together():
     def make(**more):
         how = {"strength": 2.0, "epochs": 4, "batch_size": 128, "random_state": 0}

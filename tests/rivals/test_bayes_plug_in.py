@@ -107,7 +107,6 @@ def lagrangian(update, points, mass, decisions):
 
 @pytest.mark.filterwarnings("ignore:(Only .|None) of the .* base decisions are")
 @pytest.mark.filterwarnings("ignore:Column 'p.' of X nearly determines")
-@pytest.mark.slow
 @given(
     st.integers(0, 10**6),
     st.sampled_from(CONSTRAINTS),
@@ -150,7 +149,6 @@ def test_no_classifier_has_a_smaller_lagrangian(seed, constraints, ratio, streng
     assert lagrangian(update, shifted, mass, own)[0] == pytest.approx(least, abs=1e-12)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("ratio", [0.0, 0.1])
 def test_two_groups_have_the_margin_of_the_p_rule(rows, model, ratio):
     X, y, groups = rows
@@ -176,7 +174,6 @@ def test_two_groups_have_the_margin_of_the_p_rule(rows, model, ratio):
 # Fair enough on the fit rows
 
 
-@pytest.mark.slow
 @every_constraint_and_either_kind
 def test_targets_are_met_on_the_fit_rows(rows, model, constraints, aware):
     X, y, groups = rows
@@ -193,7 +190,6 @@ def test_targets_are_met_on_the_fit_rows(rows, model, constraints, aware):
     assert (np.diff(rates) > 0).all()
 
 
-@pytest.mark.slow
 def test_the_multiplier_is_the_smallest_that_is_fair_enough(rows, model):
     X, y, groups = rows
     update = BayesPlugIn(model, strength=0.5).fit(X, y, sensitive_features=groups)
@@ -245,7 +241,6 @@ def test_the_base_model_may_be_fair_already(rows, model):
     assert everybody.reached_ is True
 
 
-@pytest.mark.slow
 @every_constraint_and_either_kind
 def test_several_groups(constraints, aware):
     data = make_biased(600, group_shares=(0.4, 0.3, 0.2, 0.1), bias=2.0, random_state=3)
@@ -349,7 +344,6 @@ def test_a_row_is_decided_alike_in_any_company(rows, biased, model):
     assert len(pickle.dumps(update)) < 12_000
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("constraints", "aware"),
     [("demographic_parity", True), ("equalized_odds", False)],
@@ -367,7 +361,6 @@ def test_whole_weights_mean_repetition(rows, model, constraints, aware):
     assert (decided[0] == decided[1]).mean() > 0.99
 
 
-@pytest.mark.slow
 def test_several_strengths_equal_fits_alone(rows, model):
     X, y, groups = rows
     update = BayesPlugIn(model, constraints="equalized_odds")

@@ -83,7 +83,6 @@ def test_many_rows_in_few_bytes_and_in_blocks_are_the_same_rows(monkeypatch):
     np.testing.assert_allclose(many.gradient(g), few.gradient(g), atol=1e-12)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "bytes_of_code"),
     [([7, 8, 9, 300], [2, 2]), ([255], [1]), ([256], [2])],

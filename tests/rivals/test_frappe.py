@@ -117,7 +117,6 @@ def found_discrepancy(problem, scores):
     return float(discrepancy(training.padded(scores.astype(np.float32)), rows, settings, shape))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("logits", "weight", "value"),
     [  # of the tests of TensorFlow's model remediation: no factor 2, diagonal included
@@ -139,7 +138,6 @@ def test_the_discrepancy_is_that_of_the_library_the_authors_used(logits, weight,
     assert found_discrepancy(problem, expit(logits)) == pytest.approx(value, abs=1e-5)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_groups", "n_rate_rows", "length"), [(2, 1, 0.1), (3, 2, 0.03), (3, 2, 0.7)]
 )
@@ -206,7 +204,6 @@ def numpy_descent(problem, strength, epochs, rate):
     return theta
 
 
-@pytest.mark.slow
 def test_training_takes_the_steps_that_numpy_takes():
     problem = make_problem()
     strengths = np.array([0.5, 4.0], np.float32)
@@ -250,7 +247,6 @@ def test_no_epochs_change_nothing_either(rows, architecture):
     assert update.change_rate_ == 0
 
 
-@pytest.mark.slow
 def test_a_score_that_equals_the_threshold_can_be_raised_but_is_negative_untouched(rows):
     X, y, group = rows
     X = X.assign(score=np.where(np.arange(N) < 10, 0.5, X["score"]))
@@ -265,7 +261,6 @@ def test_a_score_that_equals_the_threshold_can_be_raised_but_is_negative_untouch
 # -- what strength buys ---------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_more_strength_means_more_fairness_and_more_changes(rows):
     update = FRAPPE(ScoreColumn("score"), **{**QUICK, "epochs": 100, "architecture": "mlp"})
     X, y, group = rows
@@ -284,7 +279,6 @@ def check_order(found):
     assert divergence == sorted(divergence)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("constraints", ["equalized_odds", "false_positive_rate_parity"])
 def test_every_constraint_comes_closer_for_three_groups(data, constraints):
     update = fit(data, strength=8, constraints=constraints, epochs=100)
@@ -385,7 +379,6 @@ def test_a_linear_term_is_a_table_of_points(rows):
     )
 
 
-@pytest.mark.slow
 def test_concepts_are_sparse_and_share_no_column(rows):
     X = rows[0]
     update = fit(rows, strength=2, architecture="concepts", lambda_sparsity=0.02, epochs=100)
@@ -403,7 +396,6 @@ def test_concepts_are_sparse_and_share_no_column(rows):
     assert update.scorecard_.n_terms_used < dense.scorecard_.n_terms_used
 
 
-@pytest.mark.slow
 def test_an_mlp_is_not_linear_and_has_no_concepts(rows):
     X = rows[0]
     update = fit(rows, strength=2, architecture="mlp")
@@ -435,7 +427,6 @@ def test_what_was_learned_on_the_device_is_what_decides(rows, architecture):
 # -- seeds, weights, columns ----------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["mlp", "concepts"])  # linear: that of all rivals
 def test_a_batch_of_strengths_equals_each_alone(rows, architecture):
     X, y, group = rows

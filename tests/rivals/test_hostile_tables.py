@@ -3,7 +3,7 @@
 import pytest
 from benchmarks.hostile_tables import REFUSED, SHAPES, hostile_table, rival_names, trouble_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_compilation")]
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 TRAINED, OTHERS = rival_names()
 # No method refuses all of these. They differ in groups, scores, labels, weights and threshold.

@@ -83,7 +83,6 @@ def test_the_hand_example_of_the_method():
     np.testing.assert_allclose(update.shares_, [[0.5, 0.5]])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("constraints", "aware", "threshold"),
     [
@@ -112,7 +111,6 @@ def test_no_strength_changes_nothing(rows, biased, model, constraints, aware, th
     assert (proba[:, 1] == new["score"]).all()
 
 
-@pytest.mark.slow
 @every_constraint_and_either_kind
 def test_more_strength_leaves_a_smaller_predicted_gap(rows, model, constraints, aware):
     X, y, groups = rows
@@ -169,7 +167,6 @@ def test_the_update_generalises(biased, model, rows):
 # A function of the row
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("constraints", "aware"), [("demographic_parity", True), ("equalized_odds", False)]
 )
@@ -198,7 +195,6 @@ def test_a_row_is_decided_alike_in_any_company(rows, biased, model, constraints,
         assert (alone[0][:, :, 0] == cells[:, :, i]).all()
 
 
-@pytest.mark.slow
 def test_the_order_of_the_fit_rows_does_not_matter(rows, model):
     X, y, groups = rows
     update = LPP(model, constraints="equalized_odds").fit(X, y, sensitive_features=groups)
@@ -209,7 +205,6 @@ def test_the_order_of_the_fit_rows_does_not_matter(rows, model):
     assert (other.predict(X) == update.predict(X)).mean() > 0.995
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("constraints", "aware"),
     [("demographic_parity", False), ("equalized_odds", False), ("equalized_odds", True)],
@@ -236,7 +231,6 @@ def test_weights_scaled_down_leave_the_group_model_its_rows(rows, model):
     np.testing.assert_allclose(light.group_model_.points, update.group_model_.points, atol=1e-6)
 
 
-@pytest.mark.slow
 def test_several_strengths_equal_fits_alone(rows, model):
     X, y, groups = rows
     update = LPP(model, constraints="equalized_odds")
@@ -250,7 +244,6 @@ def test_several_strengths_equal_fits_alone(rows, model):
 # Groups, labels, columns
 
 
-@pytest.mark.slow
 @every_constraint_and_either_kind
 def test_several_groups(constraints, aware):
     data = make_biased(800, group_shares=(0.4, 0.3, 0.2, 0.1), bias=2.0, random_state=3)
@@ -317,7 +310,6 @@ def mixed_table(seed=0, n=N):
 
 
 @pytest.mark.filterwarnings("ignore:Column 'x0' of X nearly determines")
-@pytest.mark.slow
 @pytest.mark.parametrize("constraints", ["demographic_parity", "equalized_odds"])
 def test_mixed_columns_missing_values_and_unseen_categories(constraints):
     X, y, groups = mixed_table()
@@ -491,7 +483,6 @@ def test_a_group_model_without_probabilities_is_refused(rows, model):
 # The built-in group model
 
 
-@pytest.mark.slow
 @given(st.integers(0, 1000), st.integers(2, 4))
 @settings(max_examples=8, deadline=None)
 def test_the_group_model_predicts_each_groups_share(seed, n_groups):

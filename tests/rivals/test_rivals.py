@@ -229,7 +229,6 @@ def test_constant_weights_are_no_weights(rows):
 # Neutral
 
 
-@pytest.mark.slow
 @every_method
 def test_strength_zero_changes_nothing_at_all(name, rows):
     X, y, group = rows
@@ -301,7 +300,6 @@ def test_parity_by_difference_is_parity(rows):
 # One contract
 
 
-@pytest.mark.slow
 @every_method
 @pytest.mark.parametrize("swapped", [False, True])
 def test_labels_scores_margins_and_changes_agree(name, swapped, rows, strongest):
@@ -336,7 +334,6 @@ def test_labels_scores_margins_and_changes_agree(name, swapped, rows, strongest)
     assert not (changes.gain & ~gains).any()
 
 
-@pytest.mark.slow
 @every_method
 def test_a_decision_depends_on_its_row_alone_and_a_pickled_update_takes_it_too(
     name, rows, strongest
@@ -350,7 +347,6 @@ def test_a_decision_depends_on_its_row_alone_and_a_pickled_update_takes_it_too(
     assert (call(again, "predict", X, group) == whole).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in AIMS_AT_PARITY if name not in SMOOTHING])
 def test_fairness_improves_along_the_sweep(name, rows):
     update = made(name)
@@ -364,7 +360,6 @@ def test_fairness_improves_along_the_sweep(name, rows):
     assert max(model.fairness_ for model in updates) > base.fairness_ + 0.15
 
 
-@pytest.mark.slow
 @every_method
 def test_several_strengths_at_once_equal_each_alone_in_either_kind_of_frame(name, rows, strongest):
     X, y, group = rows
@@ -387,7 +382,6 @@ def three_groups():
     return X, data.target, np.asarray(data.sensitive_features)
 
 
-@pytest.mark.slow
 @every_method
 def test_three_groups_and_every_constraint_stay_above_the_limit(name, three_groups):
     X, y, group = three_groups
@@ -419,7 +413,6 @@ def twice_as_many_rows():
     return X, data.target, np.asarray(data.sensitive_features)
 
 
-@pytest.mark.slow
 @every_method
 def test_the_check_for_methods_of_ones_own_passes(name, twice_as_many_rows):
     X, y, group = twice_as_many_rows  # it fits on half of them
@@ -604,7 +597,6 @@ def test_strength_sets_the_target_between_base_and_parity():
     assert get_constraint("equalized_odds").towards_ideal(0.4, 0.5) == 0.2
 
 
-@pytest.mark.slow
 def test_lineups_and_stored_updates_need_no_jax_and_no_fairlearn(rows, strongest, tmp_path):
     X = rows[0].head(60)
     names = ("AdversarialDebiasing", "FRAPPE", "RNF")

@@ -68,7 +68,6 @@ def test_a_wider_margin_never_changes_fewer(seed, a, b):
     assert (before <= wide.changes(X, sensitive_features=group).changed).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("constraints", ["demographic_parity", "equalized_odds"])
 def test_the_search_finds_what_trying_every_pair_finds(constraints):
     X, y, group = draw(3, 150)
@@ -147,7 +146,6 @@ def test_fairlearns_probabilities_to_the_last_bit(constraints, strength, shares)
             == ours).all()  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [MinimalFlip, RelaxedThresholdOptimizer, ThresholdOptimizer])
 @pytest.mark.parametrize("constraints", ["demographic_parity", "equalized_odds"])
 def test_a_row_alone_is_decided_as_in_a_batch(kind, constraints):
@@ -208,7 +206,6 @@ def test_the_common_point_of_the_hand_example():
     assert update.fairness_ == pytest.approx(0, abs=1e-9)
 
 
-@pytest.mark.slow
 @given(
     st.integers(0, 10**6),
     st.sampled_from([0.3, 0.7, 1.0]),
@@ -311,7 +308,6 @@ def test_the_weight_above_each_cut():
 # Minimal flips
 
 
-@pytest.mark.slow
 @given(st.integers(0, 10**6), st.floats(0.01, 0.99), st.sampled_from([2, 3]), st.booleans())
 @settings(max_examples=15, deadline=None)
 def test_minimal_flips_equal_the_exact_limit(seed, strength, n_groups, ties):
@@ -327,7 +323,6 @@ def test_minimal_flips_equal_the_exact_limit(seed, strength, n_groups, ties):
     assert update.fairness_ >= update.target_ - 1e-12
 
 
-@pytest.mark.slow
 @given(st.integers(0, 10**6), st.floats(0.01, 1.0))
 @settings(max_examples=10, deadline=None)
 def test_minimal_flips_under_equalized_odds_reach_the_limit_without_labels(seed, strength):

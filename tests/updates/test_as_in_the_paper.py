@@ -80,7 +80,6 @@ def test_the_papers_own_values_may_be_repeated(model):
         COMMOD.as_in_the_paper(model, lambda_fare=1)
 
 
-@pytest.mark.slow
 def test_it_makes_the_model_fairer_on_new_rows(model, fit_rows):
     update = COMMOD.as_in_the_paper(model, lambda_fair=8, lambda_ratio=0.01, random_state=0)
     # quick, and a size for which other tests have compiled the program

@@ -189,7 +189,6 @@ def longer(model, rows):
     return small(model, rows, epochs=100)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -311,7 +310,6 @@ def test_sample_weights_decide_which_rows_count(model, rows, longer):
     assert only.fairness_ == pytest.approx(value, abs=1e-6)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("constraints", "metric"),
     [
@@ -545,7 +543,6 @@ def test_polars_pandas_and_numpy_give_the_same_update(biased, rows):
 # -- promises about privacy, speed of import, interrupts ------------------------------------------
 
 
-@pytest.mark.slow
 def test_the_pickled_update_holds_no_row_and_no_group(tmp_path):
     n = 577  # a length that nothing else has
     rng = np.random.default_rng(0)
@@ -593,7 +590,6 @@ def run_python(code):
     )
 
 
-@pytest.mark.slow
 def test_importing_is_light_and_stored_updates_predict_without_jax(fitted, rows, model, tmp_path):
     X, y, s = rows
     bent = COMMOD(model, architecture="mlp", epochs=0).fit(X, y, sensitive_features=s)
@@ -844,7 +840,6 @@ def test_a_locked_column_of_an_array_may_hold_anything(model, rows):
     assert update.fit(table, y, sensitive_features=s).predict(table).shape == (N,)
 
 
-@pytest.mark.slow
 def test_unseen_categories_get_no_points(model, rows):
     X, y, s = rows
     rng = np.random.default_rng(0)

@@ -379,7 +379,6 @@ def volume(update, X):
     return (2 * up - before.n_changes) / len(X)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("constraints", "hard"),
     [
@@ -505,7 +504,6 @@ def test_already_fair_means_untouched(model, rows, new_rows, constraints):
 # -- every parameter matters ----------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -914,7 +912,6 @@ def hostile_table(seed, n, scores, n_groups):
     return X, y, group
 
 
-@pytest.mark.slow
 @hostile
 @given(
     seed=st.integers(0, 2**32 - 1),

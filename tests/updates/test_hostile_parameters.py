@@ -116,7 +116,6 @@ def fitted(update, **parameters):
 FIRST = {name: update for update in reversed(UPDATES) for name in names_of(update)}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("update", UPDATES, ids=lambda update: update.__name__)
 def test_every_hostile_parameter_is_refused_by_name_or_works(update):
     """Every update refuses every undefined value.
@@ -193,7 +192,6 @@ CALLS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_a_hostile_argument_of_a_function_is_refused_or_works(name):
     function, arguments = CALLS[name]

@@ -94,7 +94,6 @@ def test_nothing_is_said_where_no_group_is_left_out():
     assert "left out" not in update.status_ and "sentinel" not in update.status_
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", lineup(ScoreColumn("score")))
 def test_every_update_says_it(name, rows):
     model = lineup(ScoreColumn("score"), random_state=0)[name]

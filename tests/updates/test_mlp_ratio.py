@@ -92,7 +92,6 @@ def best_half_plane(X, y, group, floor):
     return best
 
 
-@pytest.mark.slow
 def test_it_does_what_no_linear_ratio_can(rows, fitted):
     X, y, group = rows
     assert fitted.base_fairness_ < 0.2
@@ -132,7 +131,6 @@ def test_without_epochs_r_is_exactly_one(rows):
     assert update.network_.layers[0][0].any(), "layers of zeros could never move"
 
 
-@pytest.mark.slow
 def test_numpy_runs_what_was_trained(rows, monkeypatch):
     from commod._solvers.training import adversarial, networks
 
@@ -353,7 +351,6 @@ def test_audit_and_report_are_made(rows, why, curve, tmp_path):
     assert "COMMOD" in path.read_text()
 
 
-@pytest.mark.slow
 def test_compare_puts_it_beside_a_straight_one(rows, fitted, monkeypatch):
     X, y, group = rows
     monkeypatch.setattr("commod.updates.commod.DEFAULT_GRID", {"lambda_fair": (0.3, 3.0)})

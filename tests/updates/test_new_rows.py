@@ -84,7 +84,6 @@ def repeated(default):
     return figures
 
 
-@pytest.mark.slow
 def test_new_people_get_what_is_expected_on_average(repeated):
     def mean(values):
         values = np.array(values)
@@ -97,7 +96,6 @@ def test_new_people_get_what_is_expected_on_average(repeated):
         assert abs(bias) < 0.005 + 2 * error
 
 
-@pytest.mark.slow
 def test_the_interval_holds_for_samples_of_as_many_people(repeated):
     is_in = []
     for seed, one in enumerate(repeated):

@@ -121,7 +121,6 @@ def child(tmp_path_factory):
     return kernel, *json.loads(done.stdout)
 
 
-@pytest.mark.slow
 def test_the_blas_kernel_does_not_matter(child):
     """Sums of products differ in their last bits between kernels."""
     kernel, used, patches, _ = child
@@ -130,7 +129,6 @@ def test_the_blas_kernel_does_not_matter(child):
     assert patches == {name: first_patch(name) for name in REQUESTS}
 
 
-@pytest.mark.slow
 def test_fits_and_frontiers_load_no_jax(child):
     *_, jax = child
     assert jax == []

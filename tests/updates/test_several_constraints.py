@@ -199,7 +199,6 @@ def test_bounds_that_cannot_be_kept_together_are_said(people):
     assert not update.reached_
 
 
-@pytest.mark.slow
 def test_both_constraints_are_expected_on_new_people(people):
     both = DemographicParity(ratio=0.75) & MinimumRate(0.5)
     X, y, group = people

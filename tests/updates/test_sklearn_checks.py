@@ -18,8 +18,6 @@ from commod import COMMOD, ControlledDebiaser
 from commod.exceptions import CommodWarning
 from commod.rivals import FRAPPE, LPP
 
-pytestmark = pytest.mark.slow
-
 
 class SelfMade:
     """An update of a logistic regression of its own; groups are the halves of the first column."""

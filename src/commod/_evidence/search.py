@@ -110,7 +110,7 @@ class FoundUpdate:
 class Regression:
     """The regressions of a task on one set of terms; rows may count differently in each pass.
 
-    `other` is that of the same rows in another direction of changes.
+    `other` is that of the same rows in another direction of changes, or with other bounds.
     """
 
     def __init__(self, task: EvidenceTask, other: Regression | None = None) -> None:
@@ -197,9 +197,14 @@ def _inner_points(design: TermDesign, solution: Floats) -> Points:
 # The update
 
 
-def find_update(task: EvidenceTask, settings: Settings) -> FoundUpdate:
-    """Return the update with the fewest changes that keeps all bounds, or comes close to them."""
-    values = find_values(Regression(task), settings)
+def find_update(
+    task: EvidenceTask, settings: Settings, other: Regression | None = None
+) -> FoundUpdate:
+    """Return the update with the fewest changes that keeps all bounds, or comes close to them.
+
+    `other` is the regression of the same rows with other bounds, which shares its sums.
+    """
+    values = find_values(Regression(task, other), settings)
     return with_nearness(task, find_card(values, settings), settings)
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from commod._evidence.cut import Path
-from commod._evidence.search import find_update
+from commod._evidence.search import Regression, find_update
 from commod._solvers.threads import single_blas_thread
 from commod.scorecard import Scorecard, new_decisions
 from commod.updates._found_update import (
@@ -175,11 +175,12 @@ def _swept(
     settings = settings_of(model)._replace(is_budget=False)
     anchors: list[tuple[float, FittedUpdate, Path]] = []
     stated = None if model._is_budget else model._target
+    regression = Regression(first.task)
     for anchored in _anchored(targets, stated):
         anchor = first
         if anchored != stated:
             task = with_target(first.task, anchored)
-            anchor = first._replace(task=task, found=find_update(task, settings))
+            anchor = first._replace(task=task, found=find_update(task, settings, regression))
             if not anchor.found.stop.is_reached and first.problem is not problem:
                 anchor = fit_direction(problem, anchored, settings, is_new=task.is_new)
         if people is not None:

@@ -108,7 +108,6 @@ def dense_terms(problem):
     return np.hstack([problem.numeric, (one_hot[:, :c] - problem.code_mean) * problem.code_scale])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sees_label", "n_groups", "n_strata", "rightness", "k"),
     [(False, 2, 0, False, 2), (True, 3, 4, True, 3)],
@@ -178,7 +177,6 @@ def test_the_loss_of_layers_has_no_penalty_on_concepts():
     assert float(loss) == pytest.approx(label - 2 * group + 0.3 * distance, rel=1e-5)
 
 
-@pytest.mark.slow
 def test_the_gradient_of_the_ratio_loss_equals_finite_differences():
     problem = make_problem()
     spec = make_spec(problem)
@@ -231,7 +229,6 @@ def test_no_epochs_leave_the_ratio_at_exactly_one():
     assert solution.weights.any(), "a ratio that starts with W = 0 could never move"
 
 
-@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bits_and_another_does_not():
     problem = make_problem()
     first, again, other = (train(problem, seeds=(seed,)) for seed in (3, 3, 4))
@@ -239,7 +236,6 @@ def test_the_same_seed_gives_the_same_bits_and_another_does_not():
     assert not np.array_equal(first.weights, other.weights)
 
 
-@pytest.mark.slow
 def test_a_batch_of_models_equals_models_trained_alone():
     problem = make_problem()
     weights = penalties(fair=[0.5, 2.0, 2.0], ratio=[0.1, 0.1, 0.5])

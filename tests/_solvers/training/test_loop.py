@@ -157,7 +157,6 @@ def test_orders_are_drawn_for_epochs_that_are_still_to_come(monkeypatch, epochs,
     assert seen == drawn
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("widest", [2, 8])
 def test_models_of_one_seed_are_trained_side_by_side_and_others_apart(monkeypatch, widest):
     monkeypatch.setattr(training, "_max_models_at_once", lambda method, size: widest)
@@ -243,7 +242,6 @@ class Batch(NamedTuple):
     code_scale: jax.Array
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("units", [(), (3,)])
 def test_a_sum_over_terms_equals_a_product_with_the_standardised_matrix(terms, units):
     table, weight = terms
@@ -287,7 +285,6 @@ def test_layers_run_as_written_out(terms):
     np.testing.assert_allclose(found, np.maximum(first @ B + b, 0) @ C + c, atol=1e-5)
 
 
-@pytest.mark.slow
 def test_layers_across_rows_are_the_same_layers():
     sizes = (2, 4, 3, 2)
     rng = np.random.default_rng(0)
@@ -315,7 +312,6 @@ def test_codes_are_added_up_alike_on_every_device(terms, units, monkeypatch):
     np.testing.assert_allclose(here, there, atol=1e-6)
 
 
-@pytest.mark.slow
 def test_errors_of_a_row_are_cross_entropies():
     rng = np.random.default_rng(0)
     guesses, group = rng.normal(size=(3, 50)) * 20, rng.integers(3, size=50)

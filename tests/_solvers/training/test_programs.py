@@ -69,7 +69,6 @@ def stored(home):
     return sorted(home.rglob("*.program"))
 
 
-@pytest.mark.slow
 def test_a_program_is_stored_once_and_loaded_from_then_on(home, backend_compilations):
     run_program(3.25)
     [file] = stored(home)
@@ -98,7 +97,6 @@ def test_nothing_else_that_jax_compiles_is_stored(home):
     assert len(stored(home)) == 1
 
 
-@pytest.mark.slow
 def test_a_cache_of_the_users_is_left_in_charge(home, tmp_path):
     own = tmp_path / "own"
     settings = {
@@ -223,7 +221,6 @@ def test_a_folder_whose_parent_others_can_write_to_is_not_trusted(home):
 # -- files ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_a_damaged_file_is_replaced(home, backend_compilations):
     run_program(6.25)
     [damaged] = stored(home)
@@ -315,7 +312,6 @@ print(len(compiled))
 """
 
 
-@pytest.mark.slow
 def test_a_fit_leaves_jax_as_it_was_and_the_next_process_loads_its_program(
     home, monkeypatch, backend_compilations
 ):

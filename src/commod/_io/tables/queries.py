@@ -65,17 +65,21 @@ def run_query(
 
     A query is one blocking call, in which Python sees no signal. So the query runs in its own
     thread. The calling thread waits, reports the progress, and interrupts the query. DuckDB does
-    not answer every interrupt: after a few seconds the query is abandoned.
+    not answer every interrupt: after a few seconds the query is abandoned. DuckDB's progress of a
+    query may also fall, when another part of it begins; what is reported never does.
 
     Raises
     ------
     duckdb.Error
         The error of the query; see `error_sentence`.
     """
+    reported = 0.0
 
     def report() -> None:
+        nonlocal reported
+        reported = min(max(connection.query_progress() / 100, reported), 1.0)
         if progress is not None:
-            progress(min(max(connection.query_progress() / 100, 0.0), 1.0))
+            progress(reported)
 
     result = run_interruptibly(work, connection.interrupt, poll=report)
     if progress is not None:

@@ -125,7 +125,7 @@ class Frontier:
         self._allowed = allowed
         self._method = method
         self._describe = describe
-        self._figures = [self._measure(point) for point in self._points]
+        self._figures = self._measured()
         self._has_blind_limits = blind_columns is not None
         if blind_columns is not None:
             self._add_blind_limits(blind_columns)
@@ -356,11 +356,18 @@ class Frontier:
 
     # -- figures ----------------------------------------------------------------------------------
 
-    def _measure(self, point: Point) -> dict[str, float]:
-        settings = dict(point.candidate.settings)
-        target = settings.pop("target", float("nan"))
-        measured = self._rows.measure(point.after, self._allowed)
-        return {"target": target, **measured, **_expected(point.candidate), **settings}
+    def _measured(self) -> list[dict[str, float]]:
+        """Return the figures of all updates; those with the same decisions are measured once."""
+        known: dict[tuple[str, bytes], dict[str, float]] = {}
+        lines = []
+        for point in self._points:
+            key = point.after.dtype.str, point.after.tobytes()
+            if key not in known:
+                known[key] = self._rows.measure(point.after, self._allowed)
+            settings = dict(point.candidate.settings)
+            target = settings.pop("target", float("nan"))
+            lines.append({"target": target, **known[key], **_expected(point.candidate), **settings})
+        return lines
 
     @cached_property
     def _efficient(self) -> list[int]:
