@@ -6,20 +6,29 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import get_tags
 
+from benchmarks.same_outputs import OUTPUTS
+from benchmarks.same_rows import (
+    FitRows,
+    biased,
+    compas,
+    fitted,
+    intersections,
+    loans,
+    three,
+    unknown_groups,
+    weighted,
+    with_gaps,
+)
 from commod import (
     COMMOD,
     ControlledDebiaser,
@@ -44,7 +53,6 @@ from commod.constraints import (
     Parity,
     PredictiveParity,
 )
-from commod.datasets import load_compas, make_biased
 from commod.edit import Cap, Merge, Round
 from commod.rivals import MinimalFlip, RejectOption, lineup
 
@@ -57,100 +65,6 @@ DATED = {"created", "when", "library", "versions", "digest", "fit_seconds"}  # c
 DIALECTS = ("duckdb", "postgres", "spark", "snowflake", "bigquery", "tsql")
 STORED_PATCHES = Path(__file__).parents[1] / "tests" / "patch"
 Case = Callable[[], dict[str, Any]]
-
-
-class FitRows(NamedTuple):
-    """A fitted base model and the rows that an update is fitted on."""
-
-    model: Any
-    X: Any
-    y: Any
-    groups: Any
-    weight: Any = None
-
-
-# ---------------------------------------------------------------------------------------------
-# Rows
-
-
-def base_model(X: pd.DataFrame, y: Any) -> Any:
-    """Return a logistic regression on scaled numbers and one-hot categories."""
-    columns = make_column_transformer(
-        (StandardScaler(), make_column_selector(dtype_include="number")),
-        (
-            OneHotEncoder(handle_unknown="ignore"),
-            make_column_selector(dtype_exclude="number"),
-        ),
-    )
-    return make_pipeline(columns, LogisticRegression(max_iter=1000)).fit(X, y)
-
-
-@cache
-def compas(n: int = 1500) -> FitRows:
-    """Return rows of COMPAS that are new to the model."""
-    bunch = load_compas()
-    order = np.random.RandomState(0).permutation(len(bunch.data))
-    X, y, groups = bunch.data, np.asarray(bunch.target), np.asarray(bunch.sensitive_features)
-    train, new = order[:2000], order[2000 : 2000 + n]
-    return FitRows(base_model(X.iloc[train], y[train]), X.iloc[new], y[new], groups[new])
-
-
-@cache
-def biased(n: int = 900, *, shares: tuple[float, ...] = (0.7, 0.3)) -> FitRows:
-    """Return rows of a made population with two or more groups."""
-    rows = make_biased(n + 500, group_shares=shares, bias=1.5, n_categories=6, random_state=3)
-    y, groups = np.asarray(rows.target), np.asarray(rows.sensitive_features)
-    model, X = base_model(rows.data[:500], y[:500]), rows.data[500:].reset_index(drop=True)
-    return FitRows(model, X, y[500:], groups[500:])
-
-
-def weighted(n: int = 900, **how: Any) -> FitRows:
-    """Return the same rows with sample weights."""
-    rows = biased(n, **how)
-    return rows._replace(weight=np.random.RandomState(5).uniform(0.5, 2.0, n))
-
-
-def three(n: int = 900) -> FitRows:
-    """Return rows of three groups."""
-    return biased(n, shares=(0.5, 0.3, 0.2))
-
-
-def with_gaps() -> FitRows:
-    """Return rows with missing values, a boolean and a column of text."""
-    rows = biased()
-    random = np.random.RandomState(1)
-    X = rows.X.copy()
-    number, n = X.columns[0], len(X)
-    scores = rows.model.predict_proba(rows.X)[:, 1]
-    X[number] = X[number].where(random.random_sample(n) > 0.1)
-    X = X.assign(
-        score=scores,
-        town=random.choice(["Rome", "Paris", "Oslo"], n),
-        member=random.random_sample(n) < 0.4,
-    )
-    return FitRows(ScoreColumn("score"), X, rows.y, rows.groups)
-
-
-def intersections() -> FitRows:
-    """Return rows with two sensitive columns."""
-    rows = biased()
-    other = np.where(np.random.RandomState(2).random_sample(len(rows.y)) < 0.5, "u", "v")
-    return rows._replace(groups=pd.DataFrame({"one": rows.groups, "two": other}))
-
-
-def unknown_groups() -> FitRows:
-    """Return rows of which a third has no group."""
-    rows = biased()
-    groups = rows.groups.astype(object)
-    groups[np.random.RandomState(4).random_sample(len(groups)) < 0.3] = None
-    return rows._replace(groups=groups)
-
-
-def loans(n: int = 4000) -> pd.DataFrame:
-    """Return a table with a key, a score, a label and a group, as an engine holds it."""
-    rows = biased(n)
-    told = {"id": np.arange(n), "y": rows.y, "region": rows.groups}
-    return rows.X.assign(**told, score=rows.model.predict_proba(rows.X)[:, 1])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -213,12 +127,6 @@ def described(one: Any) -> dict[str, str]:
 
 def _undated(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if "20" not in line or "-" not in line)
-
-
-def fitted(update: Any, rows: FitRows) -> Any:
-    """Return an update that was fitted on rows."""
-    weight = {} if rows.weight is None else {"sample_weight": rows.weight}
-    return update.fit(rows.X, rows.y, sensitive_features=rows.groups, **weight)
 
 
 def result(update: Any, rows: FitRows, *, ships: bool = True) -> dict[str, Any]:
@@ -413,6 +321,11 @@ def explained() -> dict[str, Any]:
     return outcome(why.after, texts=texts)
 
 
+def read(texts: Callable[[], dict[str, str]]) -> Case:
+    """Return a case that compares what users read."""
+    return lambda: outcome(texts={name: digest(text) for name, text in texts().items()})
+
+
 def stored_patch(name: str) -> dict[str, Any]:
     """Return what a patch of an earlier version decides and compiles to."""
     patch = Patch.load(STORED_PATCHES / name)
@@ -509,14 +422,18 @@ STUDIES: dict[str, Case] = {
     ),
 }
 AWARE = ("CalibratedEqualizedOdds", "CFBC")
+METHODS = {name: method for name, method in lineup(None).items() if hasattr(method, "strength")}
+NETWORKS = {name for name, method in METHODS.items() if "epochs" in method.get_params()}
 RIVALS: dict[str, Case] = {
     **{
         name: rival(name, ODDS if name.startswith(AWARE) else "demographic_parity")
-        for name, method in lineup(None).items()
-        if hasattr(method, "strength")
+        for name in METHODS
     },
     "LPP, equalized odds": rival("LPP", ODDS),
     "BayesPlugIn, equalized odds": rival("BayesPlugIn", ODDS),
+}
+TRAINED: dict[str, Case] = {
+    **{name: RIVALS.pop(name) for name in NETWORKS},
     "COMMOD": trained(COMMOD, epochs=20),
     "COMMOD, equalized odds": trained(COMMOD, compas, constraints=ODDS, epochs=10),
     "COMMOD, a network": trained(COMMOD, architecture="mlp", epochs=10),
@@ -532,6 +449,8 @@ KINDS = {
     "Engine": ENGINES,
     "Study": STUDIES,
     "Method": RIVALS,
+    "Training": TRAINED,
+    "Output": {name: read(texts) for name, texts in OUTPUTS.items()},
     "Patch": PATCHES,
 }
 CASES: dict[str, Case] = {

@@ -6,9 +6,11 @@
 - Decisions must be identical, numbers equal to 1e-12.
 - `bytes` are digests of what ships and of what is recorded: patches without date and versions, SQL
   of every dialect, ONNX graphs, and each part of an audit.
-- `texts` are digests of sentences. `--but-texts` leaves them out, where wording changes on purpose.
+- `texts` are digests of what users read: sentences, reports, notebooks, pictures, pages, commands.
+  `--but-texts` leaves them out, where wording changes on purpose. `--show folder` writes the texts.
 
-Training in JAX rounds differently on another processor, so store and compare on one machine.
+`make test` compares all cases but those of kind "Training": JAX rounds differently on another
+processor, so compare these on one machine.
 """
 
 from __future__ import annotations
@@ -18,15 +20,23 @@ import json
 import sys
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.same_cases import CASES
+from benchmarks.same_outputs import OUTPUTS
 
 STORED = Path(__file__).with_name("same_fits.json")
 TOLERANCE = 1e-12
+
+
+def stored_results() -> dict[str, Any]:
+    """Return the stored result of each case."""
+    results: dict[str, Any] = json.loads(STORED.read_text("utf-8"))
+    return results
 
 
 def differences(before: dict[str, Any], after: dict[str, Any], *, texts: bool = True) -> list[str]:
@@ -47,14 +57,27 @@ def differences(before: dict[str, Any], after: dict[str, Any], *, texts: bool = 
     return wrong
 
 
+def write_texts(folder: Path, parts: Sequence[str]) -> None:
+    """Write the texts of cases of kind "Output", so that two commits can be compared by `diff`."""
+    for case, texts in OUTPUTS.items():
+        if not parts or any(part in case for part in parts):
+            (folder / case).mkdir(parents=True, exist_ok=True)
+            for name, text in texts().items():
+                Path(folder, case, name.replace("/", " ")).write_text(text, "utf-8")
+
+
 def main() -> int:
     """Compute every case, then store the results or compare them with the stored ones."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="store the results of this commit")
     parser.add_argument("--but-texts", action="store_true", help="do not compare sentences")
+    parser.add_argument("--show", metavar="FOLDER", help="write what users read to this folder")
     parser.add_argument("cases", nargs="*", help="parts of the names of cases; default: all cases")
     options = parser.parse_args()
-    stored = json.loads(STORED.read_text("utf-8")) if STORED.exists() else {}
+    if options.show:
+        write_texts(Path(options.show), options.cases)
+        return 0
+    stored = stored_results() if STORED.exists() else {}
     chosen = [n for n in CASES if not options.cases or any(part in n for part in options.cases)]
     different = []
     for name in chosen:

@@ -115,7 +115,7 @@ def small_cells_answer(e: Evidence) -> tuple[State, str] | None:
     if unsure:
         groups = list_names(unsure, MAX_LISTED)
         return "not enough evidence", f"{predictor} may predict, among {people}, {groups}. {scale}"
-    best = max(predictions)[-1]
+    best = max(predictions, key=lambda p: round(p[0], 9))[-1]  # last bits differ by processor
     return "passed", f"{predictor} predict, among {people}, no group better than {best}. {scale}"
 
 
@@ -583,7 +583,7 @@ def predicts_no_group(e: Evidence) -> tuple[State, str]:
     if unsure:
         groups = list_names(unsure, MAX_LISTED, width=ITEM_LIMIT)
         return "not enough evidence", f"{predictor} may predict who belongs to {groups}. {scale}"
-    best = max(predictions, key=lambda p: p.area)
+    best = max(predictions, key=lambda p: round(p.area, 9))  # last bits differ by processor
     if not by_ratio:
         # few changes predict nobody's group, even where all of them are in one group
         text = f"r is not known. The change alone predicts no group better than {best}. {scale}"
