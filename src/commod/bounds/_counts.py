@@ -48,7 +48,8 @@ def read_target(constraints: ConstraintLike, target: Any) -> Fraction:
         return Fraction(int(target.numerator), int(target.denominator))
     value = float(str(target))  # a 32-bit 0.8 means 0.8, not 0.800000011920929
     neighbour = math.nextafter(value, -math.inf if is_floor else math.inf)
-    return (Fraction(value) + Fraction(neighbour)) / 2
+    (a, b), (c, d) = value.as_integer_ratio(), neighbour.as_integer_ratio()
+    return Fraction(a * d + b * c, 2 * b * d)
 
 
 @dataclass(frozen=True)
@@ -94,18 +95,19 @@ class CountProblem:
 
 
 def solve_fewest_changes(
-    problem: CountProblem, target: Fraction, limit: float = math.inf
+    problem: CountProblem, target: Fraction, limit: float = math.inf, *, any_tie: bool = False
 ) -> IntArray | None:
     """Return the positives (n_rate_rows, n_groups) after the fewest changes to the target.
 
-    None where the target cannot be reached, or not with at most `limit` changes.
+    None where the target cannot be reached, or not with at most `limit` changes. `any_tie` is
+    quicker where only the number of changes counts.
     """
     rows = problem.rate_rows()
     options: dict[str, Any] = {"limit": limit, "prefer_high": problem.prefer_raising}
     if len(rows) == 2:
         pair = solve_two_rate_rows((rows[0], rows[1]), target, **options)
         return None if pair is None else np.stack(pair)
-    positives = solve_one_rate_row(rows[0], problem.floor(target), **options)
+    positives = solve_one_rate_row(rows[0], problem.floor(target), any_tie=any_tie, **options)
     return None if positives is None else positives[None, :]
 
 
@@ -200,34 +202,48 @@ def fewest_changes(
     >>> fewest_changes("demographic_parity", [[100, 50]], [[20, 25]], 0.8, n_lowerable=[[20, 10]])
     array([[24, 15]])
     """
-    constraint = simple_constraint(constraints, "The fewest changes of counts")
-    n_people, before = read_counts(constraint, sizes, positives)
-    bound = read_target(constraint, target)
-    problem = CountProblem(
-        constraint,
-        n_people,
-        before,
-        may_raise,
-        may_lower,
-        prefer_raising,
-        _read_movable(n_raisable, "n_raisable", n_people - before),
-        _read_movable(n_lowerable, "n_lowerable", before),
+    problem = _read_problem(
+        constraints,
+        sizes,
+        positives,
+        may_raise=may_raise,
+        may_lower=may_lower,
+        prefer_raising=prefer_raising,
+        n_raisable=n_raisable,
+        n_lowerable=n_lowerable,
     )
-    return solve_fewest_changes(problem, bound)
+    return solve_fewest_changes(problem, read_target(problem.constraint, target))
 
 
-def fewest_number(
+def _read_problem(
     constraints: ConstraintLike,
     sizes: Any,
     positives: Any,
-    target: float | Fraction,
     *,
-    may_raise: bool = True,
-    may_lower: bool = True,
     n_raisable: Any = None,
     n_lowerable: Any = None,
+    **directions: bool,
+) -> CountProblem:
+    """Return checked counts to change, as the parameters of `fewest_changes` state them."""
+    constraint = simple_constraint(constraints, "The fewest changes of counts")
+    n_people, before = read_counts(constraint, sizes, positives)
+    return CountProblem(
+        constraint,
+        n_people,
+        before,
+        n_raisable=_read_movable(n_raisable, "n_raisable", n_people - before),
+        n_lowerable=_read_movable(n_lowerable, "n_lowerable", before),
+        **directions,
+    )
+
+
+def fewest_number(
+    constraints: ConstraintLike, sizes: Any, positives: Any, target: float | Fraction, **moves: Any
 ) -> int | None:
     """Return how many changes `fewest_changes` makes; None where nothing reaches the target.
+
+    `moves` are those of its parameters that say who may change. No ties are broken, so a call is
+    quicker.
 
     Examples
     --------
@@ -236,17 +252,10 @@ def fewest_number(
     """
     if get_constraint(constraints).is_ratio and target <= 0:
         return 0  # every update reaches a P-rule of 0
-    best = fewest_changes(
-        constraints,
-        sizes,
-        positives,
-        target,
-        may_raise=may_raise,
-        may_lower=may_lower,
-        n_raisable=n_raisable,
-        n_lowerable=n_lowerable,
-    )
-    return None if best is None else int(np.abs(best - np.asarray(positives)).sum())
+    problem = _read_problem(constraints, sizes, positives, **moves)
+    bound = read_target(problem.constraint, target)
+    best = solve_fewest_changes(problem, bound, any_tie=True)
+    return None if best is None else problem.n_changes(best)
 
 
 def exact_fairness(constraints: ConstraintLike, sizes: Any, positives: Any) -> Fraction | None:

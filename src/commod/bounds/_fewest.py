@@ -28,24 +28,33 @@ from commod.bounds._levels import (
 
 
 def solve_one_rate_row(
-    row: RateRowCounts, floor: Floor, *, limit: float = math.inf, prefer_high: bool = True
+    row: RateRowCounts,
+    floor: Floor,
+    *,
+    limit: float = math.inf,
+    prefer_high: bool = True,
+    any_tie: bool = False,
 ) -> IntArray | None:
     """Return the positives per group after the fewest changes that respect the floor, shape (G,).
 
     None where no allowed counts do, or where it takes more than `limit` changes. Ties go to the
-    fairest counts, then to the highest level of rates (the lowest one without `prefer_high`).
+    fairest counts, then to the highest level of rates (the lowest one without `prefer_high`). With
+    `any_tie`, the answer is any of the fewest changes.
     """
-    objective = FewestChanges(row, is_ratio=floor.slope < 1)
-    best = best_interval(row, floor, objective, limit=limit, prefer_high=prefer_high)
+    objective = FewestChanges(row, is_ratio=floor.slope < 1, any_tie=any_tie)
+    best = best_interval(
+        row, floor, objective, limit=limit, prefer_high=prefer_high, least_gain=int(any_tie)
+    )
     return None if best is None else np.clip(row.positives, best.low, best.high)
 
 
 @dataclass(frozen=True)
 class FewestChanges:
-    """The objective of few changes. Ties go to the fairest counts."""
+    """The objective of few changes. Ties go to the fairest counts, unless `any_tie` will do."""
 
     row: RateRowCounts
     is_ratio: bool
+    any_tie: bool = False
     n_refinements: int = 0
 
     def cost(self, low: Any, high: Any) -> Any:
@@ -59,8 +68,10 @@ class FewestChanges:
         """Return the rounding error of a relaxed cost: far below one person."""
         return MARGIN
 
-    def tie_break(self, low: IntArray, high: IntArray) -> tuple[Floats]:
+    def tie_break(self, low: IntArray, high: IntArray) -> tuple[Floats, ...]:
         """Return the gap, or minus the ratio, of the counts nearest to the present positives."""
+        if self.any_tie:
+            return ()
         positives = np.clip(self.row.positives, low, high)
         return (self.row.unfairness(positives, is_ratio=self.is_ratio),)
 

@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -29,7 +30,7 @@ IntArray = NDArray[np.int64]
 CostFunction = Callable[[Floats], Floats]  # shape (N,) to (N,)
 
 MARGIN = 1e-3  # far above rounding errors of float64 costs, far below one person
-SMALLEST_BATCH, LARGEST_BATCH = 64, 2**17  # levels that are tried at once
+SMALLEST_BATCH, LARGEST_BATCH = 32, 2**17  # levels that are tried at once
 LONG_BATCH = 2**13  # above this many levels, `is_ideal` is cheaper than another batch
 
 
@@ -100,18 +101,26 @@ class Floor:
 
 
 class CountInterval(NamedTuple):
-    """The counts that each group may end with, from `low` to `high`, both (G,), and their cost."""
+    """The counts that each group may end with at a level: from `low` to `high`, both (G,).
 
-    cost: float
+    The smallest `rank` is best: cost, ties, and the level.
+    """
+
+    rank: tuple[float, ...]
     low: IntArray
     high: IntArray
+
+    @property
+    def cost(self) -> float:
+        """Return the cost."""
+        return self.rank[0]
 
 
 class Objective(Protocol):
     """What to minimise over intervals. All methods take one interval per level, (N, G), (N, G).
 
-    `cost` returns shape (N,), infinite where the interval is not allowed. `tie_break` returns one
-    or more keys of shape (N,): the first one decides, then the next. `relaxed_cost` is convex in
+    `cost` returns shape (N,), infinite where the interval is not allowed. `tie_break` returns keys
+    of shape (N,): the first one decides, then the next. `relaxed_cost` is convex in
     the level and at most `cost` on whole numbers. Its minimum lies at the rate of a group, or at
     the level whose floor is that rate, or is approached by `n_refinements` grids, each finer than
     the one before. `rounding` returns how far rounding errors may lift a relaxed cost. `is_ideal`
@@ -140,10 +149,10 @@ def ratio_floor(sizes: IntArray, ratio: Fraction) -> Floor:
     """Return the floor that keeps every rate at least `ratio` times the highest; 0 < ratio <= 1."""
     if 1 - ratio < Fraction(1, largest_denominator(sizes)):
         return _equal_rates(sizes)
-    denominators = np.unique(sizes)
-    parts = [[_round_up(ratio * s / r, r) for s in sizes.tolist()] for r in denominators.tolist()]
-    up = np.array([[f.numerator for f in row] for row in parts], np.int64)
-    down = np.array([[f.denominator for f in row] for row in parts], np.int64)
+    denominators = np.array(sorted(set(sizes.tolist())))
+    p, q = ratio.numerator, ratio.denominator
+    parts = [[_round_up(p * s, q * r, r) for s in sizes.tolist()] for r in denominators.tolist()]
+    up, down = np.moveaxis(np.array(parts, np.int64), -1, 0)
     return Floor(float(ratio), 0.0, denominators, up, np.zeros_like(up), down)
 
 
@@ -151,7 +160,7 @@ def gap_floor(sizes: IntArray, gap: Fraction) -> Floor:
     """Return the floor that keeps every rate within `gap` of the highest; gap >= 0."""
     if gap < Fraction(1, largest_denominator(sizes)):
         return _equal_rates(sizes)
-    denominators = np.unique(sizes)
+    denominators = np.array(sorted(set(sizes.tolist())))
     p, q = gap.numerator, gap.denominator
     off = [[p * s * r // q for s in sizes.tolist()] for r in denominators.tolist()]
     up = np.tile(sizes, (len(denominators), 1))
@@ -181,32 +190,34 @@ def smallest_step(value: Fraction, *sizes: IntArray) -> Fraction:
     return Fraction(1, value.denominator * math.prod(map(largest_denominator, sizes)))
 
 
-def _round_up(value: Fraction, largest: int) -> Fraction:
-    """Return the least fraction >= value whose denominator is at most `largest`.
+def _round_up(p: int, q: int, largest: int) -> tuple[int, int]:
+    """Return the least fraction >= p / q whose denominator is at most `largest`; p and q >= 0.
 
     For counts up to `largest` both fractions give the same ceil(count * value). The exact value of
     a float has a denominator of sixteen digits, which would overflow 64 bits; this one does not.
     """
-    near = value.limit_denominator(largest)
-    if near >= value:
-        return near
-    p, q = near.numerator, near.denominator  # the next Farey fraction a / b has a·q − b·p = 1
-    b = largest - (largest + pow(p, -1, q)) % q
-    return Fraction((b * p + 1) // q, b)
+    # `low` and `high` are neighbours on both sides of p / q. Euclid's quotients say how far each
+    # moves towards p / q; a move that needs a larger denominator proves that nothing is between.
+    (low, low_q), (high, high_q) = (0, 1), (1, 0)
+    while True:
+        (most, rest), room = divmod(p, q), largest - low_q
+        n = min(most, room // high_q) if high_q else most
+        low, low_q = low + n * high, low_q + n * high_q
+        if not rest and n == most:
+            return low, low_q
+        if n < most:
+            return high, high_q
+        p, q = q, rest
+        most, rest = divmod(p, q)
+        n = min(most, (largest - high_q) // low_q)
+        high, high_q = high + n * low, high_q + n * low_q
+        if not rest or n < most:
+            return high, high_q
+        p, q = q, rest
 
 
 # ---------------------------------------------------------------------------------------------
 # The search
-
-
-class _Level(NamedTuple):
-    """A level u = `steps` / `denominators[place]` with its cost; the smallest tuple is best."""
-
-    cost: float
-    tie_break: tuple[float, ...]
-    order: float
-    place: int
-    steps: int
 
 
 def best_interval(
@@ -216,11 +227,13 @@ def best_interval(
     *,
     limit: float = math.inf,
     prefer_high: bool = True,
+    least_gain: int = 0,
 ) -> CountInterval | None:
     """Return the interval of least cost over all levels; None where no cost is at most `limit`.
 
     Ties go to the smaller `objective.tie_break`, then to the higher level (the lower one without
-    `prefer_high`). The module docstring lists the steps of the search.
+    `prefer_high`). The search ends where no other level can be cheaper by `least_gain`: 1 for whole
+    costs whose ties do not matter. The module docstring lists the steps of the search.
     """
     search = _LevelSearch(row, floor, objective, prefer_high)
     start, end = search.reachable_levels()
@@ -229,25 +242,27 @@ def best_interval(
     kinks = np.concatenate([row.rates, (row.rates + floor.drop) / floor.slope, [start, end]])
     kinks = np.sort(np.clip(kinks, start, end))
     middle, least = relaxed_minimum(search.relaxed, kinks, objective.n_refinements, prefer_high)
+    if least > limit + objective.rounding(limit):
+        return None
     total = int(floor.denominators.sum())
-    n_levels, best = SMALLEST_BATCH, None
-    edges = {1: middle, -1: middle}  # how far the search has come on each side
+    # The middle is only near the minimum, so both sides of it are always tried.
+    edges = {side: middle + side * SMALLEST_BATCH / total for side in (1, -1)}
+    best, n_levels = search.best_level(edges[-1], edges[1]), 2 * SMALLEST_BATCH
     while edges:
-        for side, edge in tuple(edges.items()):
-            # The middle is only near the minimum, so both sides of it are always tried.
-            ceiling = min(best.cost, limit) if best and edge != middle else limit
-            ceiling += objective.rounding(ceiling)
-            if not start <= edge <= end or search.relaxed(np.array([edge]))[0] > ceiling:
+        ceiling = min(best.cost - least_gain, limit) if best else limit
+        costs = search.relaxed(np.array([*edges.values()]))
+        for (side, edge), cost in zip(tuple(edges.items()), costs.tolist(), strict=True):
+            if not start <= edge <= end or cost > ceiling + objective.rounding(ceiling):
                 del edges[side]
                 continue
             edges[side] = edge + side * n_levels / total
             level = search.best_level(min(edge, edges[side]), max(edge, edges[side]))
-            best = min(filter(None, (best, level)), default=None)
+            best = min(filter(None, (best, level)), key=itemgetter(0), default=None)
         # Where no whole cost lies between the relaxed minimum and the best, only ties are open.
         if n_levels > LONG_BATCH and best and best.cost < least + 1 - MARGIN:
-            edges = {} if objective.is_ideal(search.interval_of(best)) else edges
+            edges = {} if objective.is_ideal(best) else edges
         n_levels = min(2 * n_levels, LARGEST_BATCH)
-    return search.interval_of(best) if best and best.cost <= limit else None
+    return best if best and best.cost <= limit else None
 
 
 @dataclass(frozen=True)
@@ -273,17 +288,17 @@ class _LevelSearch:
         high = np.maximum(np.minimum(levels[:, None] * row.sizes, row.highest), low)
         return self.objective.relaxed_cost(low, high)
 
-    def best_level(self, low: float, high: float) -> _Level | None:
+    def best_level(self, low: float, high: float) -> CountInterval | None:
         """Return the best level in [low, high]; None where every level leaves a group no count."""
         if not self._smallest_group_has_count(low, high):
             return None
-        denominators = self.floor.denominators
-        first = np.maximum(np.ceil(low * denominators - 1e-6), 0).astype(np.int64)
-        last = np.floor(high * denominators + 1e-6).astype(np.int64)
-        last = np.minimum(last, denominators)
-        place = np.repeat(np.arange(len(first)), np.maximum(last - first + 1, 0))
-        steps = np.concatenate([np.arange(f, t + 1) for f, t in zip(first, last, strict=True)])
-        lows, highs = self._intervals(place, steps)
+        steps = [
+            np.arange(max(math.ceil(low * d - 1e-6), 0), min(math.floor(high * d + 1e-6), d) + 1)
+            for d in self.floor.denominators.tolist()
+        ]
+        place = np.repeat(np.arange(len(steps)), [len(part) for part in steps])
+        numbers = np.concatenate(steps)
+        lows, highs = self._intervals(place, numbers)
         feasible = np.flatnonzero((lows <= highs).all(axis=1))
         if not len(feasible):
             return None
@@ -292,11 +307,12 @@ class _LevelSearch:
         if math.isinf(least):
             return None
         ties = feasible[costs == least]
-        order = steps[ties] / denominators[place[ties]] * (-1 if self.prefer_high else 1)
-        keys = self.objective.tie_break(lows[ties], highs[ties])
-        at = np.lexsort((order, *reversed(keys)))[0]
-        level = int(place[ties[at]]), int(steps[ties[at]])
-        return _Level(least, tuple(float(key[at]) for key in keys), float(order[at]), *level)
+        order = numbers[ties] / self.floor.denominators[place[ties]]
+        order = -order if self.prefer_high else order
+        keys = *self.objective.tie_break(lows[ties], highs[ties]), order
+        at = np.lexsort(keys[::-1])[0]
+        rank = least, *(float(key[at]) for key in keys)
+        return CountInterval(rank, lows[ties[at]], highs[ties[at]])
 
     def _smallest_group_has_count(self, low: float, high: float) -> bool:
         """Return whether the smallest group has a count for some level in [low, high].
@@ -304,7 +320,7 @@ class _LevelSearch:
         A small group has few rates, so this test alone excludes most ranges of levels.
         """
         row, floor = self.row, self.floor
-        s = int(np.argmin(row.sizes))
+        s = int(row.sizes.argmin())
         least = max((floor.slope * low - floor.drop) * row.sizes[s] - 1e-6, row.lowest[s])
         most = min(high * row.sizes[s] + 1e-6, row.highest[s])
         return bool(math.ceil(least) <= math.floor(most))
@@ -314,11 +330,6 @@ class _LevelSearch:
         low = -((floor.off[place] - k * floor.up[place]) // floor.down[place])
         high = k * row.sizes // floor.denominators[place, None]
         return np.maximum(low, row.lowest), np.minimum(high, row.highest)
-
-    def interval_of(self, level: _Level) -> CountInterval:
-        """Return the interval of counts at a level."""
-        low, high = self._intervals(np.array([level.place]), np.array([level.steps]))
-        return CountInterval(level.cost, low[0], high[0])
 
 
 def relaxed_minimum(
