@@ -13,13 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._text import n_of, shown
-from commod.bounds._fewest import solve_one_rate_row, solve_two_rate_rows
+from commod.bounds._fewest import solve_rate_rows
 from commod.bounds._levels import (
-    Floor,
     IntArray,
     RateRowCounts,
-    gap_floor,
-    ratio_floor,
     smallest_step,
 )
 from commod.exceptions import InputError
@@ -81,10 +78,6 @@ class CountProblem:
         parts = zip(self.sizes, self.positives, np.maximum(lowest, least), highest, strict=True)
         return tuple(RateRowCounts(*part) for part in parts)
 
-    def floor(self, target: Fraction) -> Floor:
-        """Return the target as a floor under the highest rate of the first rate row."""
-        return (ratio_floor if self.constraint.is_ratio else gap_floor)(self.sizes[0], target)
-
     def fairness(self, positives: IntArray) -> Fraction | None:
         """Return the metric's exact value; None where nobody is positive in the P-rule."""
         return self.constraint.value_from_counts(self.sizes, positives)
@@ -99,16 +92,17 @@ def solve_fewest_changes(
 ) -> IntArray | None:
     """Return the positives (n_rate_rows, n_groups) after the fewest changes to the target.
 
-    None where the target cannot be reached, or not with at most `limit` changes. `any_tie` is
-    quicker where only the number of changes counts.
+    None where the target cannot be reached, or not with at most `limit` changes.
     """
-    rows = problem.rate_rows()
-    options: dict[str, Any] = {"limit": limit, "prefer_high": problem.prefer_raising}
-    if len(rows) == 2:
-        pair = solve_two_rate_rows((rows[0], rows[1]), target, **options)
-        return None if pair is None else np.stack(pair)
-    positives = solve_one_rate_row(rows[0], problem.floor(target), any_tie=any_tie, **options)
-    return None if positives is None else positives[None, :]
+    after = solve_rate_rows(
+        problem.rate_rows(),
+        target,
+        is_ratio=problem.constraint.is_ratio,
+        limit=limit,
+        prefer_high=problem.prefer_raising,
+        any_tie=any_tie,
+    )
+    return None if after is None else np.stack(after)
 
 
 def solve_best_fairness(problem: CountProblem, budget: int) -> IntArray:

@@ -6,6 +6,7 @@ Targets are exact fractions, and every comparison with a target is exact.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -20,11 +21,37 @@ from commod.bounds._levels import (
     IntArray,
     RateRowCounts,
     best_interval,
+    floor_of,
     gap_floor,
     relaxed_gap_costs,
     relaxed_minimum,
     smallest_step,
 )
+
+
+def solve_rate_rows(
+    rows: Sequence[RateRowCounts],
+    target: Fraction,
+    *,
+    is_ratio: bool,
+    limit: float = math.inf,
+    prefer_high: bool = True,
+    any_tie: bool = False,
+) -> list[IntArray] | None:
+    """Return the positives of each row, (G,), after the fewest changes to a target.
+
+    It is a floor on the ratio of one row, or a ceiling on the gap of one row or the sum of the gaps
+    of two. None where it cannot be reached, or not with at most `limit` changes. `any_tie` is
+    quicker where only the number of changes counts.
+    """
+    if len(rows) == 2:
+        pair = solve_two_rate_rows((rows[0], rows[1]), target, limit=limit, prefer_high=prefer_high)
+        return None if pair is None else [*pair]
+    floor = floor_of(rows[0].sizes, target, is_ratio=is_ratio)
+    after = solve_one_rate_row(
+        rows[0], floor, limit=limit, prefer_high=prefer_high, any_tie=any_tie
+    )
+    return None if after is None else [after]
 
 
 def solve_one_rate_row(

@@ -145,6 +145,11 @@ class Objective(Protocol):
 # Floors
 
 
+def floor_of(sizes: IntArray, target: Fraction, *, is_ratio: bool) -> Floor:
+    """Return the floor that keeps a ratio of rates at or above a target, or a gap at or below."""
+    return (ratio_floor if is_ratio else gap_floor)(sizes, target)
+
+
 def ratio_floor(sizes: IntArray, ratio: Fraction) -> Floor:
     """Return the floor that keeps every rate at least `ratio` times the highest; 0 < ratio <= 1."""
     if 1 - ratio < Fraction(1, largest_denominator(sizes)):

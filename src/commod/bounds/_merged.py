@@ -35,7 +35,7 @@ class Bounded:
     """
 
     comparison: GroupComparison
-    bound: float
+    bound: float | Fraction
 
     @property
     def tables(self) -> tuple[Measures, ...]:
@@ -51,6 +51,8 @@ class Bounded:
     @property
     def target(self) -> Fraction:
         """Return the exact number that the exact value is compared with."""
+        if isinstance(self.bound, Fraction):
+            return self.bound
         exact = Fraction(repr(float(self.bound)))
         return exact - TOLERANCE if self._is_floor else exact + TOLERANCE
 
@@ -146,7 +148,7 @@ class MergedProblem:
 
 
 def merged_problems(
-    compared: Sequence[tuple[GroupComparison, float]],
+    compared: Sequence[tuple[GroupComparison, float | Fraction]],
     positives: IntArray,
     n_up: IntArray,
     n_down: IntArray,
