@@ -36,7 +36,6 @@ from commod.bounds._counts import (
     simple_requirement,
     solve_fewest_changes,
 )
-from commod.bounds._fewest import solve_one_rate_row
 from commod.bounds._levels import (
     CountInterval,
     Floor,
@@ -45,6 +44,7 @@ from commod.bounds._levels import (
     best_interval,
     floor_of,
     gap_floor,
+    solve_one_rate_row,
 )
 from commod.bounds._tables import Flips, check_budget, read_problem
 from commod.exceptions import InputError

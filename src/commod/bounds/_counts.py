@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._text import n_of, shown
-from commod.bounds._fewest import solve_rate_rows
 from commod.bounds._levels import (
     IntArray,
     RateRowCounts,
     smallest_step,
+    solve_rate_rows,
 )
 from commod.exceptions import InputError
 from commod.metrics._constraint import CONSTRAINTS, Constraint, ConstraintLike, get_constraint

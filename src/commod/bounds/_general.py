@@ -16,16 +16,18 @@ from typing import NamedTuple
 import numpy as np
 
 from commod._data.arrays import Floats
-from commod.bounds._fewest import solve_rate_rows
-from commod.bounds._integer import TIGHTER, Answer, TimeLeft, Window, solve_program
-from commod.bounds._levels import RateRowCounts
-from commod.bounds._merged import (
+from commod.bounds._integer import (
+    TIGHTER,
+    Answer,
     Bounded,
-    IntArray,
     MergedProblem,
+    TimeLeft,
+    Window,
     least_positive,
     merged_problems,
+    solve_program,
 )
+from commod.bounds._levels import IntArray, RateRowCounts, solve_rate_rows
 from commod.metrics._comparison import GroupComparison, Measures
 
 TIME_LIMIT = 5.0  # seconds
