@@ -378,7 +378,13 @@ def sampled_interval(
     The interval is approximate: the lowest and the highest of several rates vary by more than one
     rate does, and in one direction.
     """
-    worst = _worst_of(constraint, compared, drawn_rates(sizes, rates, n_samples=1))
+    if not compared:
+        return math.nan, math.nan
+    draws = drawn_rates(sizes, rates, n_samples=1)
+    values = np.stack([one.value(draws) for one in compared])
+    worst = values.min(axis=0) if constraint.higher_is_fairer else values.max(axis=0)
+    least = constraint.least_fair if np.isfinite(constraint.least_fair) else np.nanmax(worst)
+    worst = np.where(np.isnan(worst), least, worst)
     low, high = np.quantile(worst, ((1 - level) / 2, (1 + level) / 2)).tolist()
     return low, high
 
@@ -393,16 +399,6 @@ def drawn_rates(sizes: Floats, rates: Floats, n_samples: int) -> Floats:
     deviation = np.sqrt(n_samples * smoothed * (1 - smoothed) / sizes)
     draws = np.clip(rates + deviation * _chance(rates.shape), 0.0, 1.0)
     return draws.reshape(N_SAMPLES, -1).T
-
-
-def _worst_of(constraint: Constraint, compared: Sequence[GroupComparison], draws: Floats) -> Floats:
-    """Return the least fair value of comparisons at each draw of rates, (N_SAMPLES,)."""
-    if not compared:
-        return np.full(draws.shape[1], np.nan)
-    values = np.stack([one.value(draws) for one in compared])
-    worst = values.min(axis=0) if constraint.higher_is_fairer else values.max(axis=0)
-    least = constraint.least_fair if np.isfinite(constraint.least_fair) else np.nanmax(worst)
-    return np.asarray(np.where(np.isnan(worst), least, worst))
 
 
 @cache

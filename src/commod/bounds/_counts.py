@@ -343,7 +343,8 @@ def read_requirements(constraints: Any, target: Any) -> tuple[Requirements, tupl
 def simple_requirement(constraints: Any, target: Any, purpose: str) -> tuple[Constraint, Any]:
     """Return the one constraint and its bound; it must compare rates of all people."""
     requirements, bounds = read_requirements(constraints, target)
-    return _only_simple(requirements, constraints, purpose), bounds[0]
+    name = getattr(constraints, "name", constraints)
+    return check_simple(requirements.constraints, purpose, name), bounds[0]
 
 
 def simple_constraint(constraints: Any, purpose: str) -> Constraint:
@@ -357,13 +358,8 @@ def simple_constraint(constraints: Any, purpose: str) -> Constraint:
         return constraints
     if isinstance(constraints, str | Constraint):
         constraints = get_constraint(constraints)
-    return _only_simple(read_constraints(constraints), constraints, purpose)
-
-
-def _only_simple(requirements: Requirements, constraints: Any, purpose: str) -> Constraint:
-    return check_simple(
-        requirements.constraints, purpose, getattr(constraints, "name", constraints)
-    )
+    name = getattr(constraints, "name", constraints)
+    return check_simple(read_constraints(constraints).constraints, purpose, name)
 
 
 def check_simple(constraints: Sequence[Constraint], purpose: str, name: Any = None) -> Constraint:
