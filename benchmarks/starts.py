@@ -10,6 +10,7 @@ import itertools
 from unittest import mock
 
 import numpy as np
+from experiments.concept_metrics import concept_redundancy
 from protocol import N_CONCEPTS, TABLES, first_splits, make_split
 from report import show
 from sklearn.compose import make_column_selector, make_column_transformer
@@ -22,7 +23,6 @@ from commod import COMMOD
 from commod._solvers.problem import INITS
 from commod._solvers.training import networks
 from commod.datasets import load_compas
-from commod.metrics import concept_redundancy
 from commod.updates.commod import fit_grid
 
 FIRST_SPLIT = 100  # no other figure is measured on splits from here on

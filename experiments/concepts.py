@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from commod.metrics import concept_redundancy, concept_sparsity
+from experiments.concept_metrics import concept_redundancy, concept_sparsity
 from experiments.methods import AS_IN_PAPER, label_of, make
 from experiments.paper import DP, LAW_SCHOOL
 from experiments.protocol import make_split, quietly

@@ -8,13 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, minimize
 
-from commod._statistics.calibrating import (
+from commod._statistics.score_map import (
     MIN_SLOPE,
     _rising_values,
+    brier_score,
     learn_score_map,
+    map_scores,
+    reliability_error,
     too_few_text,
 )
-from commod._statistics.score_map import brier_score, map_scores, reliability_error
 
 THRESHOLDS = [0.5, 0.3, 0.97, 1e-5, 1e-14, 1 - 1e-9, 1 - 2e-15]
 

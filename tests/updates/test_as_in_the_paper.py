@@ -5,13 +5,14 @@ import pickle
 
 import numpy as np
 import pytest
+from experiments.concept_metrics import concept_redundancy
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from commod import COMMOD
 from commod.datasets import make_biased
 from commod.exceptions import InputError
-from commod.metrics import concept_redundancy, p_rule
+from commod.metrics import p_rule
 
 N = 600
 

@@ -34,7 +34,7 @@ from commod._statistics.intervals import (
     ratio_null_variance,
     ratio_safe_bound,
 )
-from commod.metrics._comparison import CellRows, GroupComparison, comparisons
+from commod.metrics._comparison import GroupComparison
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 
 N_SAMPLES = 1000  # draws of new samples, in pairs of opposite chance
@@ -366,58 +366,6 @@ def _noise_of_pairs(sizes: Floats, positives: Floats) -> tuple[Floats, Floats]:
 # is always the lowest.
 
 
-def expected_fairness(constraints: ConstraintLike, sizes: ArrayLike, rates: ArrayLike) -> float:
-    """Return the mean fairness of new samples with these sizes, where `rates` were measured.
-
-    Parameters
-    ----------
-    constraints : str
-    sizes, rates : array-like of shape (n_rate_rows, n_groups)
-        People of each cell, and the share of them with a positive decision.
-
-    Returns
-    -------
-    float
-        P-rule in [0, 1], gap in [0, 1], disparate mistreatment in [0, 2]. NaN where a cell is
-        empty.
-
-    Examples
-    --------
-    The measured P-rule is 0.8. With many people the expectation is near it; with few, it is less
-    fair.
-
-    >>> for n in (10_000, 100):
-    ...     print(f"{expected_fairness('demographic_parity', [[n, n, n]], [[0.4, 0.4, 0.5]]):.3f}")
-    0.792
-    0.707
-    """
-    constraint = get_constraint(constraints)
-    sizes, rates = np.asarray(sizes, np.float64), np.asarray(rates, np.float64)
-    if not sizes.all():
-        return float("nan")
-    rows = CellRows(np.zeros(len(sizes), np.intp), np.array(constraint.label_codes))
-    everybody = np.ones((1, sizes.shape[1]), dtype=bool)
-    compared = comparisons(constraint, rows, sizes, everybody)
-    by_rates = [one.per_rate(sizes.ravel()) for one in compared]
-    (value,) = expected_values([(constraint, by_rates)], sizes, rates)
-    return value
-
-
-def expected_values(
-    compared: Sequence[tuple[Constraint, Sequence[GroupComparison]]],
-    sizes: Floats,
-    rates: Floats,
-) -> list[float]:
-    """Return the mean metric of new samples for each constraint, where `rates` were measured.
-
-    The comparisons are functions of the rates. `sizes` and `rates` have the shape of the cells,
-    (R, G). A sample in which a metric is not defined counts as the least fair. NaN where there is
-    nothing to compare.
-    """
-    draws = drawn_rates(sizes, rates, n_samples=2)
-    return [float(_worst_of(constraint, some, draws).mean()) for constraint, some in compared]
-
-
 def sampled_interval(
     constraint: Constraint,
     compared: Sequence[GroupComparison],
@@ -430,7 +378,13 @@ def sampled_interval(
     The interval is approximate: the lowest and the highest of several rates vary by more than one
     rate does, and in one direction.
     """
-    worst = _worst_of(constraint, compared, drawn_rates(sizes, rates, n_samples=1))
+    if not compared:
+        return math.nan, math.nan
+    draws = drawn_rates(sizes, rates, n_samples=1)
+    values = np.stack([one.value(draws) for one in compared])
+    worst = values.min(axis=0) if constraint.higher_is_fairer else values.max(axis=0)
+    least = constraint.least_fair if np.isfinite(constraint.least_fair) else np.nanmax(worst)
+    worst = np.where(np.isnan(worst), least, worst)
     low, high = np.quantile(worst, ((1 - level) / 2, (1 + level) / 2)).tolist()
     return low, high
 
@@ -445,16 +399,6 @@ def drawn_rates(sizes: Floats, rates: Floats, n_samples: int) -> Floats:
     deviation = np.sqrt(n_samples * smoothed * (1 - smoothed) / sizes)
     draws = np.clip(rates + deviation * _chance(rates.shape), 0.0, 1.0)
     return draws.reshape(N_SAMPLES, -1).T
-
-
-def _worst_of(constraint: Constraint, compared: Sequence[GroupComparison], draws: Floats) -> Floats:
-    """Return the least fair value of comparisons at each draw of rates, (N_SAMPLES,)."""
-    if not compared:
-        return np.full(draws.shape[1], np.nan)
-    values = np.stack([one.value(draws) for one in compared])
-    worst = values.min(axis=0) if constraint.higher_is_fairer else values.max(axis=0)
-    least = constraint.least_fair if np.isfinite(constraint.least_fair) else np.nanmax(worst)
-    return np.asarray(np.where(np.isnan(worst), least, worst))
 
 
 @cache

@@ -8,12 +8,7 @@ They correct the paper's theory where it is wrong in print; the notes of each fu
 """
 
 from commod.bounds._accuracy import MostAccurate, most_accurate
-from commod.bounds._bayes import (
-    balanced_cost_margin,
-    bayes_optimal_scores,
-    equalized_odds_margin,
-    p_rule_margin,
-)
+from commod.bounds._bayes import bayes_optimal_scores
 from commod.bounds._blind import BlindChanges, blind_changes
 from commod.bounds._cheapest import MinimalCost, minimal_cost
 from commod.bounds._counts import exact_fairness, fewest_changes
@@ -37,11 +32,9 @@ __all__ = [
     "MinimalChanges",
     "MinimalCost",
     "MostAccurate",
-    "balanced_cost_margin",
     "bayes_optimal_scores",
     "best_fairness",
     "blind_changes",
-    "equalized_odds_margin",
     "exact_fairness",
     "fewest_changes",
     "fewest_expected_changes",
@@ -49,6 +42,5 @@ __all__ = [
     "minimal_cost",
     "minimal_expected_changes",
     "most_accurate",
-    "p_rule_margin",
     "switching_point",
 ]

@@ -32,6 +32,7 @@ from commod.bounds._levels import (
     IntArray,
     RateRowCounts,
     best_interval,
+    floor_of,
     largest_denominator,
 )
 from commod.bounds._tables import CountTable, check_budget, read_problem
@@ -172,7 +173,7 @@ def _best_changes(
     objective = _objective(table, problem, row, budget)
     best = best_interval(
         row,
-        problem.floor(bound),
+        floor_of(row.sizes, bound, is_ratio=problem.constraint.is_ratio),
         objective,
         limit=table.n_rows,
         prefer_high=problem.prefer_raising,

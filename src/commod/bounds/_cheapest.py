@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -31,23 +32,23 @@ from commod._data.labels import check_costs, check_length, one_dimensional
 from commod._data.tables import check_same_rows
 from commod.bounds._counts import (
     CountProblem,
-    read_counts,
     read_target,
     simple_requirement,
     solve_fewest_changes,
 )
-from commod.bounds._fewest import solve_one_rate_row
 from commod.bounds._levels import (
     CountInterval,
     Floor,
     IntArray,
     RateRowCounts,
     best_interval,
+    floor_of,
     gap_floor,
+    solve_one_rate_row,
 )
 from commod.bounds._tables import Flips, check_budget, read_problem
 from commod.exceptions import InputError
-from commod.metrics._constraint import ConstraintLike, get_constraint
+from commod.metrics._constraint import ConstraintLike
 
 IndexArray = NDArray[np.intp]
 
@@ -69,8 +70,8 @@ class SortedChanges:
     totals: tuple[Floats, ...]
 
     @classmethod
-    def of(cls, cells: IndexArray, cost: Floats, may_move: Mask, n_cells: int) -> Any:
-        """Return the sorted rows; rows of equal cost stay in their order."""
+    def of(cls, cells: IndexArray, cost: Floats, may_move: Mask, n_cells: int) -> SortedChanges:
+        """Return the sorted rows; `cells` (n,) are their cells, and rows of equal cost stay."""
         rows = np.flatnonzero(may_move & (cells >= 0))
         rows = rows[np.lexsort((cost[rows], cells[rows]))]
         starts = np.searchsorted(cells[rows], np.arange(n_cells + 1))
@@ -83,143 +84,46 @@ class SortedChanges:
         return np.concatenate([self.rows[start : start + n] for start, n in pairs])
 
 
-@dataclass(frozen=True)
-class PricedChanges:
-    """Decisions to change, and what each change costs: the costs of all cells, sorted once.
-
-    `cost` has shape (n_rows,). `problem` holds the counts of the cells, and how many people of
-    each may change. `raising` and `lowering` hold these people by cell, the cheapest first.
-
-    Examples
-    --------
-    >>> changes = PricedChanges.of(
-    ...     "demographic_parity", np.array([0, 0, 1, 1]), (1, 2), np.array([1, 0, 0, 0], bool),
-    ...     np.array([1.0, 1.0, 0.5, 0.2]), np.ones(4, bool),
-    ... )
-    >>> changes.cheapest_rows(0.8)
-    array([3])
-    >>> changes.cheapest_cost(0.8)
-    0.2
-    """
-
-    cost: Floats
-    problem: CountProblem
-    raising: SortedChanges
-    lowering: SortedChanges
-
-    @classmethod
-    def of(
-        cls,
-        constraints: ConstraintLike,
-        cells: IndexArray,
-        shape: tuple[int, int],
-        decisions: Mask,
-        cost: Floats,
-        may_change: Mask,
-        *,
-        may_raise: bool = True,
-        may_lower: bool = True,
-        prefer_raising: bool = True,
-    ) -> PricedChanges:
-        """Return the sorted costs of n rows.
-
-        - `cells` (n,) is the cell of each row, rate row · n_groups + group, or −1 for none.
-        - `shape` is (n_rate_rows, n_groups).
-        - `decisions`, `may_change` (n,): positive decisions, and rows that may change at all.
-        - `cost` (n,): finite and at least 0.
-        - `may_raise`, `may_lower`, `prefer_raising`: as in `fewest_changes`.
-        """
-        constraint, n_cells = get_constraint(constraints), shape[0] * shape[1]
-
-        def count(rows: Mask) -> IntArray:
-            return np.bincount(cells[rows & (cells >= 0)], minlength=n_cells).reshape(shape)
-
-        up, down = ~decisions & may_change & may_raise, decisions & may_change & may_lower
-        sizes, positives = read_counts(
-            constraint, count(np.ones(len(cells), bool)), count(decisions)
-        )
-        directions = may_raise, may_lower, prefer_raising
-        return cls(
-            cost,
-            CountProblem(constraint, sizes, positives, *directions, count(up), count(down)),
-            SortedChanges.of(cells, cost, up, n_cells),
-            SortedChanges.of(cells, cost, down, n_cells),
-        )
-
-    def cheapest_rows(self, target: Any, *, max_changes: float = math.inf) -> IndexArray | None:
-        """Return the rows of the cheapest changes that reach the target; None where none do."""
-        constraint = self.problem.constraint
-        if constraint.is_ratio and target <= 0:
-            return np.empty(0, np.intp)  # every update reaches a P-rule of 0
-        positives = self._cheapest_counts(read_target(constraint, target), max_changes)
-        if positives is None:
-            return None
-        move = positives - self.problem.positives
-        up, down = np.maximum(move, 0), np.maximum(-move, 0)
-        return np.concatenate([self.raising.cheapest(up), self.lowering.cheapest(down)])
-
-    def cheapest_cost(self, target: Any, *, max_changes: float = math.inf) -> float:
-        """Return the least cost of changes that reach the target; infinite where none do."""
-        rows = self.cheapest_rows(target, max_changes=max_changes)
-        return math.inf if rows is None else math.fsum(self.cost[rows])
-
-    def _cheapest_counts(self, target: Fraction, budget: float) -> IntArray | None:
-        """Return the positives (n_rate_rows, n_groups) after the cheapest changes."""
-        problem, n_groups = self.problem, self.problem.sizes.shape[1]
-        objectives = [
-            CheapestChanges(
-                row,
-                self.raising.totals[i * n_groups : (i + 1) * n_groups],
-                self.lowering.totals[i * n_groups : (i + 1) * n_groups],
-                problem.constraint.is_ratio,
-                budget,
-            )
-            for i, row in enumerate(problem.rate_rows())
-        ]
-        if len(objectives) == 1:
-            floor = problem.floor(target)
-            positives = objectives[0].solve(floor, prefer_high=problem.prefer_raising)
-            return None if positives is None else positives[None, :]
-        if solve_fewest_changes(problem, target, budget) is None:
-            return None  # the search below would try every division before it says so
-        first, second = objectives
-        return _ShareSearch(first, second, target, problem.prefer_raising).solve()
-
-
-def cheapest_cost(
-    constraints: ConstraintLike,
-    cells: IndexArray,
-    shape: tuple[int, int],
-    decisions: Mask,
-    cost: Floats,
-    may_change: Mask,
-    target: Any,
-    *,
-    may_raise: bool = True,
-    may_lower: bool = True,
-) -> float:
-    """Return the least cost of changes that reach the target; infinite where none do.
-
-    The parameters are those of `PricedChanges.of`. For several targets, build that once.
-
-    Examples
-    --------
-    >>> cells, decisions = np.array([0, 0, 1, 1]), np.array([True, False, False, False])
-    >>> cost, everybody = np.array([1.0, 1.0, 0.5, 0.2]), np.ones(4, bool)
-    >>> cheapest_cost("demographic_parity", cells, (1, 2), decisions, cost, everybody, 0.8)
-    0.2
-    """
-    changes = PricedChanges.of(
-        constraints,
-        cells,
-        shape,
-        decisions,
-        cost,
-        may_change,
-        may_raise=may_raise,
-        may_lower=may_lower,
+def _cheapest_rows(
+    problem: CountProblem, raising: SortedChanges, lowering: SortedChanges, *limits: Any
+) -> IndexArray | None:
+    """Return the rows of the cheapest changes within the limits: a target and a budget."""
+    shape = problem.sizes.shape
+    problem = replace(
+        problem,
+        n_raisable=np.diff(raising.starts).reshape(shape),
+        n_lowerable=np.diff(lowering.starts).reshape(shape),
     )
-    return changes.cheapest_cost(target)
+    positives = _cheapest_counts(problem, raising.totals, lowering.totals, *limits)
+    if positives is None:
+        return None
+    move = positives - problem.positives
+    up, down = np.maximum(move, 0), np.maximum(-move, 0)
+    return np.concatenate([raising.cheapest(up), lowering.cheapest(down)])
+
+
+def _cheapest_counts(
+    problem: CountProblem,
+    raising: Sequence[Floats],
+    lowering: Sequence[Floats],
+    target: Fraction,
+    budget: float,
+) -> IntArray | None:
+    """Return the positives (n_rate_rows, n_groups) after the cheapest changes."""
+    is_ratio, prefer_high = problem.constraint.is_ratio, problem.prefer_raising
+    n_groups = problem.sizes.shape[1]
+    objectives = []
+    for i, row in enumerate(problem.rate_rows()):
+        own = slice(i * n_groups, (i + 1) * n_groups)
+        objectives.append(CheapestChanges(row, raising[own], lowering[own], is_ratio, budget))
+    if len(objectives) == 1:
+        floor = floor_of(problem.sizes[0], target, is_ratio=is_ratio)
+        positives = objectives[0].solve(floor, prefer_high=prefer_high)
+        return None if positives is None else positives[None, :]
+    if solve_fewest_changes(problem, target, budget) is None:
+        return None  # the search below would try every division before it says so
+    first, second = objectives
+    return _ShareSearch(first, second, target, prefer_high).solve()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -235,8 +139,8 @@ class CheapestChanges:
     """
 
     row: RateRowCounts
-    raising: tuple[Floats, ...]
-    lowering: tuple[Floats, ...]
+    raising: Sequence[Floats]
+    lowering: Sequence[Floats]
     is_ratio: bool
     budget: float
 
@@ -245,21 +149,15 @@ class CheapestChanges:
         """Return how many grids, each 16 times finer, bring the search within one level."""
         return math.ceil(math.log(self.row.sizes.sum(), 16))
 
-    def solve(
-        self, floor: Floor, *, budget: float | None = None, prefer_high: bool
-    ) -> IntArray | None:
+    def solve(self, floor: Floor, *, prefer_high: bool) -> IntArray | None:
         """Return the positives per group after the cheapest changes, (G,); None where none do."""
-        objective = self if budget is None else self._within(budget)
-        if any(totals[:2].sum() == 0 for totals in self.raising + self.lowering):
+        if any(totals[:2].sum() == 0 for totals in (*self.raising, *self.lowering)):
             # Many levels may cost nothing. The fewest changes then come first among them.
             fewest = solve_one_rate_row(self.row, floor, prefer_high=prefer_high)
-            if fewest is None or objective.cost_of(fewest) == 0:
+            if fewest is None or self.cost_of(fewest) == 0:
                 return fewest
-        best = best_interval(self.row, floor, objective, prefer_high=prefer_high)
+        best = best_interval(self.row, floor, self, prefer_high=prefer_high)
         return None if best is None else np.clip(self.row.positives, best.low, best.high)
-
-    def _within(self, budget: float) -> CheapestChanges:
-        return CheapestChanges(self.row, self.raising, self.lowering, self.is_ratio, budget)
 
     def cost_of(self, positives: IntArray) -> float:
         """Return the cost of arriving at these counts, (G,)."""
@@ -382,7 +280,8 @@ class _ShareSearch:
     def _solve_row(self, objective: CheapestChanges, share: _Share) -> _RowAnswer | None:
         row = objective.row
         floor = gap_floor(row.sizes, share.gap)
-        positives = objective.solve(floor, budget=share.n_changes, prefer_high=self.prefer_high)
+        within = replace(objective, budget=share.n_changes)
+        positives = within.solve(floor, prefer_high=self.prefer_high)
         if positives is None:
             return None
         n_changes = int(np.abs(positives - row.positives).sum())
@@ -489,32 +388,27 @@ def minimal_cost(
     MinimalCost(cost=0.1, n_changes=1, rate=0.125, flips={('a', 0, 1): 1})
     """
     constraint, target = simple_requirement(constraints, target, "The least cost")
-    read_target(constraint, target)  # a wrong target is refused before any work
+    bound = read_target(constraint, target)
     budget = math.inf if max_changes is None else check_budget(max_changes)
     check_same_rows({"y_pred": y_pred, "change_cost": change_cost, "may_change": may_change})
     y_true = y_true if constraint.needs_labels else None
     rows, table, problem = read_problem(
         y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
     )
-    changes = PricedChanges.of(
-        constraint,
-        constraint.cells(rows.groups.codes, len(table.groups), rows.outcomes),
-        (problem.sizes.shape[0], problem.sizes.shape[1]),
-        rows.decisions,
-        check_costs(change_cost, table.n_rows),
-        _read_mask(may_change, table.n_rows),
-        may_raise=problem.may_raise,
-        may_lower=problem.may_lower,
-        prefer_raising=problem.prefer_raising,
+    cost, is_open = check_costs(change_cost, table.n_rows), _read_mask(may_change, table.n_rows)
+    cells = constraint.cells(rows.groups.codes, len(table.groups), rows.outcomes)
+    raising, lowering = (
+        SortedChanges.of(cells, cost, is_open & may_move, problem.sizes.size)
+        for may_move in (~rows.decisions & problem.may_raise, rows.decisions & problem.may_lower)
     )
-    changed = changes.cheapest_rows(target, max_changes=budget)
+    changed = _cheapest_rows(problem, raising, lowering, bound, budget)
     if changed is None:
         return MinimalCost(math.inf, None, math.nan, {})
     group, was_positive = rows.groups.codes[changed], rows.decisions[changed]
     raised = np.bincount(group[~was_positive], minlength=len(table.groups))
     lowered = np.bincount(group[was_positive], minlength=len(table.groups))
-    cost, rate = math.fsum(changes.cost[changed]), len(changed) / table.n_rows
-    return MinimalCost(cost, len(changed), rate, table.flips(raised, lowered))
+    rate = len(changed) / table.n_rows
+    return MinimalCost(math.fsum(cost[changed]), len(changed), rate, table.flips(raised, lowered))
 
 
 def _read_mask(may_change: Any, n_rows: int) -> Mask:

@@ -13,14 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._text import n_of, shown
-from commod.bounds._fewest import solve_one_rate_row, solve_two_rate_rows
 from commod.bounds._levels import (
-    Floor,
     IntArray,
     RateRowCounts,
-    gap_floor,
-    ratio_floor,
     smallest_step,
+    solve_rate_rows,
 )
 from commod.exceptions import InputError
 from commod.metrics._constraint import CONSTRAINTS, Constraint, ConstraintLike, get_constraint
@@ -48,7 +45,8 @@ def read_target(constraints: ConstraintLike, target: Any) -> Fraction:
         return Fraction(int(target.numerator), int(target.denominator))
     value = float(str(target))  # a 32-bit 0.8 means 0.8, not 0.800000011920929
     neighbour = math.nextafter(value, -math.inf if is_floor else math.inf)
-    return (Fraction(value) + Fraction(neighbour)) / 2
+    (a, b), (c, d) = value.as_integer_ratio(), neighbour.as_integer_ratio()
+    return Fraction(a * d + b * c, 2 * b * d)
 
 
 @dataclass(frozen=True)
@@ -80,10 +78,6 @@ class CountProblem:
         parts = zip(self.sizes, self.positives, np.maximum(lowest, least), highest, strict=True)
         return tuple(RateRowCounts(*part) for part in parts)
 
-    def floor(self, target: Fraction) -> Floor:
-        """Return the target as a floor under the highest rate of the first rate row."""
-        return (ratio_floor if self.constraint.is_ratio else gap_floor)(self.sizes[0], target)
-
     def fairness(self, positives: IntArray) -> Fraction | None:
         """Return the metric's exact value; None where nobody is positive in the P-rule."""
         return self.constraint.value_from_counts(self.sizes, positives)
@@ -94,19 +88,21 @@ class CountProblem:
 
 
 def solve_fewest_changes(
-    problem: CountProblem, target: Fraction, limit: float = math.inf
+    problem: CountProblem, target: Fraction, limit: float = math.inf, *, any_tie: bool = False
 ) -> IntArray | None:
     """Return the positives (n_rate_rows, n_groups) after the fewest changes to the target.
 
     None where the target cannot be reached, or not with at most `limit` changes.
     """
-    rows = problem.rate_rows()
-    options: dict[str, Any] = {"limit": limit, "prefer_high": problem.prefer_raising}
-    if len(rows) == 2:
-        pair = solve_two_rate_rows((rows[0], rows[1]), target, **options)
-        return None if pair is None else np.stack(pair)
-    positives = solve_one_rate_row(rows[0], problem.floor(target), **options)
-    return None if positives is None else positives[None, :]
+    after = solve_rate_rows(
+        problem.rate_rows(),
+        target,
+        is_ratio=problem.constraint.is_ratio,
+        limit=limit,
+        prefer_high=problem.prefer_raising,
+        any_tie=any_tie,
+    )
+    return None if after is None else np.stack(after)
 
 
 def solve_best_fairness(problem: CountProblem, budget: int) -> IntArray:
@@ -200,34 +196,48 @@ def fewest_changes(
     >>> fewest_changes("demographic_parity", [[100, 50]], [[20, 25]], 0.8, n_lowerable=[[20, 10]])
     array([[24, 15]])
     """
-    constraint = simple_constraint(constraints, "The fewest changes of counts")
-    n_people, before = read_counts(constraint, sizes, positives)
-    bound = read_target(constraint, target)
-    problem = CountProblem(
-        constraint,
-        n_people,
-        before,
-        may_raise,
-        may_lower,
-        prefer_raising,
-        _read_movable(n_raisable, "n_raisable", n_people - before),
-        _read_movable(n_lowerable, "n_lowerable", before),
+    problem = _read_problem(
+        constraints,
+        sizes,
+        positives,
+        may_raise=may_raise,
+        may_lower=may_lower,
+        prefer_raising=prefer_raising,
+        n_raisable=n_raisable,
+        n_lowerable=n_lowerable,
     )
-    return solve_fewest_changes(problem, bound)
+    return solve_fewest_changes(problem, read_target(problem.constraint, target))
 
 
-def fewest_number(
+def _read_problem(
     constraints: ConstraintLike,
     sizes: Any,
     positives: Any,
-    target: float | Fraction,
     *,
-    may_raise: bool = True,
-    may_lower: bool = True,
     n_raisable: Any = None,
     n_lowerable: Any = None,
+    **directions: bool,
+) -> CountProblem:
+    """Return checked counts to change, as the parameters of `fewest_changes` state them."""
+    constraint = simple_constraint(constraints, "The fewest changes of counts")
+    n_people, before = read_counts(constraint, sizes, positives)
+    return CountProblem(
+        constraint,
+        n_people,
+        before,
+        n_raisable=_read_movable(n_raisable, "n_raisable", n_people - before),
+        n_lowerable=_read_movable(n_lowerable, "n_lowerable", before),
+        **directions,
+    )
+
+
+def fewest_number(
+    constraints: ConstraintLike, sizes: Any, positives: Any, target: float | Fraction, **moves: Any
 ) -> int | None:
     """Return how many changes `fewest_changes` makes; None where nothing reaches the target.
+
+    `moves` are those of its parameters that say who may change. No ties are broken, so a call is
+    quicker.
 
     Examples
     --------
@@ -236,17 +246,10 @@ def fewest_number(
     """
     if get_constraint(constraints).is_ratio and target <= 0:
         return 0  # every update reaches a P-rule of 0
-    best = fewest_changes(
-        constraints,
-        sizes,
-        positives,
-        target,
-        may_raise=may_raise,
-        may_lower=may_lower,
-        n_raisable=n_raisable,
-        n_lowerable=n_lowerable,
-    )
-    return None if best is None else int(np.abs(best - np.asarray(positives)).sum())
+    problem = _read_problem(constraints, sizes, positives, **moves)
+    bound = read_target(problem.constraint, target)
+    best = solve_fewest_changes(problem, bound, any_tie=True)
+    return None if best is None else problem.n_changes(best)
 
 
 def exact_fairness(constraints: ConstraintLike, sizes: Any, positives: Any) -> Fraction | None:
@@ -340,7 +343,8 @@ def read_requirements(constraints: Any, target: Any) -> tuple[Requirements, tupl
 def simple_requirement(constraints: Any, target: Any, purpose: str) -> tuple[Constraint, Any]:
     """Return the one constraint and its bound; it must compare rates of all people."""
     requirements, bounds = read_requirements(constraints, target)
-    return _only_simple(requirements, constraints, purpose), bounds[0]
+    name = getattr(constraints, "name", constraints)
+    return check_simple(requirements.constraints, purpose, name), bounds[0]
 
 
 def simple_constraint(constraints: Any, purpose: str) -> Constraint:
@@ -354,13 +358,8 @@ def simple_constraint(constraints: Any, purpose: str) -> Constraint:
         return constraints
     if isinstance(constraints, str | Constraint):
         constraints = get_constraint(constraints)
-    return _only_simple(read_constraints(constraints), constraints, purpose)
-
-
-def _only_simple(requirements: Requirements, constraints: Any, purpose: str) -> Constraint:
-    return check_simple(
-        requirements.constraints, purpose, getattr(constraints, "name", constraints)
-    )
+    name = getattr(constraints, "name", constraints)
+    return check_simple(read_constraints(constraints).constraints, purpose, name)
 
 
 def check_simple(constraints: Sequence[Constraint], purpose: str, name: Any = None) -> Constraint:

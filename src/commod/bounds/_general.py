@@ -16,16 +16,18 @@ from typing import NamedTuple
 import numpy as np
 
 from commod._data.arrays import Floats
-from commod.bounds._fewest import solve_one_rate_row, solve_two_rate_rows
-from commod.bounds._integer import TIGHTER, Answer, TimeLeft, Window, solve_program
-from commod.bounds._levels import RateRowCounts, gap_floor, ratio_floor
-from commod.bounds._merged import (
+from commod.bounds._integer import (
+    TIGHTER,
+    Answer,
     Bounded,
-    IntArray,
     MergedProblem,
+    TimeLeft,
+    Window,
     least_positive,
     merged_problems,
+    solve_program,
 )
+from commod.bounds._levels import IntArray, RateRowCounts, solve_rate_rows
 from commod.metrics._comparison import GroupComparison, Measures
 
 TIME_LIMIT = 5.0  # seconds
@@ -58,7 +60,7 @@ class GeneralLimit:
 
 
 def fewest_changes_of(
-    compared: Sequence[tuple[GroupComparison, float]],
+    compared: Sequence[tuple[GroupComparison, float | Fraction]],
     sizes: IntArray,
     positives: IntArray,
     *,
@@ -66,15 +68,18 @@ def fewest_changes_of(
     may_lower: bool = True,
     n_raisable: IntArray | None = None,
     n_lowerable: IntArray | None = None,
+    prefer_raising: bool = True,
     time_limit: float = TIME_LIMIT,
     is_rough: bool = False,
 ) -> GeneralLimit | None:
     """Return the fewest changes that keep all bounds; None where no decisions do.
 
     `compared` holds comparisons, which are functions of the positives of the cells, and the bound
-    of each. `sizes`, `positives`, `n_raisable` and `n_lowerable` have shape (R, G), in people.
+    of each: a fraction is exact, and a float is compared with values as they are rounded. `sizes`,
+    `positives`, `n_raisable` and `n_lowerable` have shape (R, G), in people.
     After `time_limit` seconds, the answer is the best so far, with a proven lower bound. A rough
     answer takes milliseconds: its changes may miss a bound by a person, its lower bound is proven.
+    `prefer_raising` breaks ties of rates, as in `fewest_changes`.
 
     A value that is not defined keeps no bound; so a ratio needs somebody positive. A ratio that
     must be at least 0 always holds.
@@ -86,7 +91,8 @@ def fewest_changes_of(
     lower_bound, is_known = 0, True
     problems = list(merged_problems(compared, start, up, down))
     for i, problem in enumerate(problems):
-        answer = _solve(problem, TimeLeft(clock.left / (len(problems) - i)), is_rough=is_rough)
+        part_of_time = TimeLeft(clock.left / (len(problems) - i))
+        answer = _solve(problem, part_of_time, prefer_raising, is_rough=is_rough)
         if math.isinf(answer.lower_bound):
             return None
         lower_bound += int(answer.lower_bound)
@@ -99,7 +105,7 @@ def fewest_changes_of(
     return GeneralLimit(after, int(np.abs(moves).sum()), lower_bound)
 
 
-def _solve(problem: MergedProblem, clock: TimeLeft, *, is_rough: bool) -> Answer:
+def _solve(problem: MergedProblem, clock: TimeLeft, prefer_high: bool, *, is_rough: bool) -> Answer:
     """Return the fewest changes of one problem by the algorithm that fits it."""
     nothing = np.zeros_like(problem.n_up)
     if problem.is_kept(nothing):
@@ -108,7 +114,7 @@ def _solve(problem: MergedProblem, clock: TimeLeft, *, is_rough: bool) -> Answer
     rates = None if others else _as_rates(problem, one)
     if rates is None:
         return (solve_roughly if is_rough else solve_windows)(problem, clock)
-    moves = _solve_rates(one, rates, len(nothing))
+    moves = _solve_rates(one, rates, len(nothing), prefer_high)
     return Answer(None, math.inf) if moves is None else Answer(moves, float(np.abs(moves).sum()))
 
 
@@ -122,12 +128,13 @@ class _Rates:
 
 def _as_rates(problem: MergedProblem, one: Bounded) -> list[_Rates] | None:
     """Return the measures of a comparison as rates; None where they are not rates."""
-    rates = [_rates_of(problem, table) for table in one.tables]
+    least = int(one.comparison.kind == "ratio")  # which is undefined where nobody is positive
+    rates = [_rates_of(problem, table, least) for table in one.tables]
     known = [part for part in rates if part is not None]
     return known if len(known) == len(rates) else None
 
 
-def _rates_of(problem: MergedProblem, table: Measures) -> _Rates | None:
+def _rates_of(problem: MergedProblem, table: Measures, least: int) -> _Rates | None:
     is_moved = table.numerator != 0
     cells = is_moved.argmax(axis=1)
     is_whole = all((part == np.rint(part)).all() for part in (table.constant, table.scale))
@@ -141,26 +148,24 @@ def _rates_of(problem: MergedProblem, table: Measures) -> _Rates | None:
     ):
         return None
     start = table.constant.astype(np.int64)
-    lowest, highest = start - problem.n_down[cells], start + problem.n_up[cells]
+    lowest = np.maximum(start - problem.n_down[cells], least)
+    highest = start + problem.n_up[cells]
     return _Rates(RateRowCounts(table.scale.astype(np.int64), start, lowest, highest), cells)
 
 
-def _solve_rates(one: Bounded, rates: Sequence[_Rates], n_cells: int) -> IntArray | None:
+def _solve_rates(
+    one: Bounded, rates: Sequence[_Rates], n_cells: int, prefer_high: bool
+) -> IntArray | None:
     """Return the moves (n_cells,) of the fewest changes in rates; None where no moves exist."""
-    counts = [part.counts for part in rates]
-    after: Sequence[IntArray] | None
-    match one.comparison.kind:
-        case "floor" | "ceiling":
-            row = _solve_threshold(counts[0], one.target, one.comparison.kind == "floor")
-            after = None if row is None else [row]
-        case "difference" if len(counts) == 2:
-            after = solve_two_rate_rows((counts[0], counts[1]), one.target)
-        case "difference":
-            row = solve_one_rate_row(counts[0], gap_floor(counts[0].sizes, one.target))
-            after = None if row is None else [row]
-        case "ratio":
-            row = _solve_ratio(counts[0], one.target)
-            after = None if row is None else [row]
+    counts, kind = [part.counts for part in rates], one.comparison.kind
+    if kind in ("floor", "ceiling"):
+        after = _solve_threshold(counts[0], one.target, kind == "floor")
+    elif kind == "ratio" and one.target > 1:
+        return None
+    else:
+        after = solve_rate_rows(
+            counts, one.target, is_ratio=kind == "ratio", prefer_high=prefer_high
+        )
     if after is None:
         return None
     moves = np.zeros(n_cells, dtype=np.int64)
@@ -169,7 +174,9 @@ def _solve_rates(one: Bounded, rates: Sequence[_Rates], n_cells: int) -> IntArra
     return moves
 
 
-def _solve_threshold(counts: RateRowCounts, bound: Fraction, is_floor: bool) -> IntArray | None:
+def _solve_threshold(
+    counts: RateRowCounts, bound: Fraction, is_floor: bool
+) -> list[IntArray] | None:
     """Return the positives nearest to the present ones with rates above, or below, the bound."""
     edges = [bound * size for size in counts.sizes.tolist()]
     if is_floor:
@@ -177,15 +184,7 @@ def _solve_threshold(counts: RateRowCounts, bound: Fraction, is_floor: bool) -> 
     else:
         after = np.minimum(counts.positives, [math.floor(edge) for edge in edges])
     is_possible = ((counts.lowest <= after) & (after <= counts.highest)).all()
-    return after if is_possible else None
-
-
-def _solve_ratio(counts: RateRowCounts, ratio: Fraction) -> IntArray | None:
-    lowest = np.maximum(counts.lowest, 1)  # a ratio is undefined where nobody is positive
-    if ratio > 1 or (lowest > counts.highest).any():
-        return None
-    allowed = RateRowCounts(counts.sizes, counts.positives, lowest, counts.highest)
-    return solve_one_rate_row(allowed, ratio_floor(counts.sizes, ratio))
+    return [after] if is_possible else None
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Search the best counts of one rate row exactly, over all levels of the highest rate.
+"""Search the fewest changes, and other best counts, over all levels of the highest rate.
 
 A level u is the highest rate of any group. At a fixed level, a floor on the P-rule or a ceiling on
 a gap says how low the other rates may be. So every group has an interval of allowed counts, and the
@@ -15,9 +15,10 @@ Below, G is the number of groups and N the number of levels that are tried at on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -29,7 +30,7 @@ IntArray = NDArray[np.int64]
 CostFunction = Callable[[Floats], Floats]  # shape (N,) to (N,)
 
 MARGIN = 1e-3  # far above rounding errors of float64 costs, far below one person
-SMALLEST_BATCH, LARGEST_BATCH = 64, 2**17  # levels that are tried at once
+SMALLEST_BATCH, LARGEST_BATCH = 32, 2**17  # levels that are tried at once
 LONG_BATCH = 2**13  # above this many levels, `is_ideal` is cheaper than another batch
 
 
@@ -100,18 +101,26 @@ class Floor:
 
 
 class CountInterval(NamedTuple):
-    """The counts that each group may end with, from `low` to `high`, both (G,), and their cost."""
+    """The counts that each group may end with at a level: from `low` to `high`, both (G,).
 
-    cost: float
+    The smallest `rank` is best: cost, ties, and the level.
+    """
+
+    rank: tuple[float, ...]
     low: IntArray
     high: IntArray
+
+    @property
+    def cost(self) -> float:
+        """Return the cost."""
+        return self.rank[0]
 
 
 class Objective(Protocol):
     """What to minimise over intervals. All methods take one interval per level, (N, G), (N, G).
 
-    `cost` returns shape (N,), infinite where the interval is not allowed. `tie_break` returns one
-    or more keys of shape (N,): the first one decides, then the next. `relaxed_cost` is convex in
+    `cost` returns shape (N,), infinite where the interval is not allowed. `tie_break` returns keys
+    of shape (N,): the first one decides, then the next. `relaxed_cost` is convex in
     the level and at most `cost` on whole numbers. Its minimum lies at the rate of a group, or at
     the level whose floor is that rate, or is approached by `n_refinements` grids, each finer than
     the one before. `rounding` returns how far rounding errors may lift a relaxed cost. `is_ideal`
@@ -136,14 +145,19 @@ class Objective(Protocol):
 # Floors
 
 
+def floor_of(sizes: IntArray, target: Fraction, *, is_ratio: bool) -> Floor:
+    """Return the floor that keeps a ratio of rates at or above a target, or a gap at or below."""
+    return (ratio_floor if is_ratio else gap_floor)(sizes, target)
+
+
 def ratio_floor(sizes: IntArray, ratio: Fraction) -> Floor:
     """Return the floor that keeps every rate at least `ratio` times the highest; 0 < ratio <= 1."""
     if 1 - ratio < Fraction(1, largest_denominator(sizes)):
         return _equal_rates(sizes)
-    denominators = np.unique(sizes)
-    parts = [[_round_up(ratio * s / r, r) for s in sizes.tolist()] for r in denominators.tolist()]
-    up = np.array([[f.numerator for f in row] for row in parts], np.int64)
-    down = np.array([[f.denominator for f in row] for row in parts], np.int64)
+    denominators = np.array(sorted(set(sizes.tolist())))
+    p, q = ratio.numerator, ratio.denominator
+    parts = [[_round_up(p * s, q * r, r) for s in sizes.tolist()] for r in denominators.tolist()]
+    up, down = np.moveaxis(np.array(parts, np.int64), -1, 0)
     return Floor(float(ratio), 0.0, denominators, up, np.zeros_like(up), down)
 
 
@@ -151,7 +165,7 @@ def gap_floor(sizes: IntArray, gap: Fraction) -> Floor:
     """Return the floor that keeps every rate within `gap` of the highest; gap >= 0."""
     if gap < Fraction(1, largest_denominator(sizes)):
         return _equal_rates(sizes)
-    denominators = np.unique(sizes)
+    denominators = np.array(sorted(set(sizes.tolist())))
     p, q = gap.numerator, gap.denominator
     off = [[p * s * r // q for s in sizes.tolist()] for r in denominators.tolist()]
     up = np.tile(sizes, (len(denominators), 1))
@@ -181,32 +195,34 @@ def smallest_step(value: Fraction, *sizes: IntArray) -> Fraction:
     return Fraction(1, value.denominator * math.prod(map(largest_denominator, sizes)))
 
 
-def _round_up(value: Fraction, largest: int) -> Fraction:
-    """Return the least fraction >= value whose denominator is at most `largest`.
+def _round_up(p: int, q: int, largest: int) -> tuple[int, int]:
+    """Return the least fraction >= p / q whose denominator is at most `largest`; p and q >= 0.
 
     For counts up to `largest` both fractions give the same ceil(count * value). The exact value of
     a float has a denominator of sixteen digits, which would overflow 64 bits; this one does not.
     """
-    near = value.limit_denominator(largest)
-    if near >= value:
-        return near
-    p, q = near.numerator, near.denominator  # the next Farey fraction a / b has a·q − b·p = 1
-    b = largest - (largest + pow(p, -1, q)) % q
-    return Fraction((b * p + 1) // q, b)
+    # `low` and `high` are neighbours on both sides of p / q. Euclid's quotients say how far each
+    # moves towards p / q; a move that needs a larger denominator proves that nothing is between.
+    (low, low_q), (high, high_q) = (0, 1), (1, 0)
+    while True:
+        (most, rest), room = divmod(p, q), largest - low_q
+        n = min(most, room // high_q) if high_q else most
+        low, low_q = low + n * high, low_q + n * high_q
+        if not rest and n == most:
+            return low, low_q
+        if n < most:
+            return high, high_q
+        p, q = q, rest
+        most, rest = divmod(p, q)
+        n = min(most, (largest - high_q) // low_q)
+        high, high_q = high + n * low, high_q + n * low_q
+        if not rest or n < most:
+            return high, high_q
+        p, q = q, rest
 
 
 # ---------------------------------------------------------------------------------------------
 # The search
-
-
-class _Level(NamedTuple):
-    """A level u = `steps` / `denominators[place]` with its cost; the smallest tuple is best."""
-
-    cost: float
-    tie_break: tuple[float, ...]
-    order: float
-    place: int
-    steps: int
 
 
 def best_interval(
@@ -216,11 +232,13 @@ def best_interval(
     *,
     limit: float = math.inf,
     prefer_high: bool = True,
+    least_gain: int = 0,
 ) -> CountInterval | None:
     """Return the interval of least cost over all levels; None where no cost is at most `limit`.
 
     Ties go to the smaller `objective.tie_break`, then to the higher level (the lower one without
-    `prefer_high`). The module docstring lists the steps of the search.
+    `prefer_high`). The search ends where no other level can be cheaper by `least_gain`: 1 for whole
+    costs whose ties do not matter. The module docstring lists the steps of the search.
     """
     search = _LevelSearch(row, floor, objective, prefer_high)
     start, end = search.reachable_levels()
@@ -229,25 +247,27 @@ def best_interval(
     kinks = np.concatenate([row.rates, (row.rates + floor.drop) / floor.slope, [start, end]])
     kinks = np.sort(np.clip(kinks, start, end))
     middle, least = relaxed_minimum(search.relaxed, kinks, objective.n_refinements, prefer_high)
+    if least > limit + objective.rounding(limit):
+        return None
     total = int(floor.denominators.sum())
-    n_levels, best = SMALLEST_BATCH, None
-    edges = {1: middle, -1: middle}  # how far the search has come on each side
+    # The middle is only near the minimum, so both sides of it are always tried.
+    edges = {side: middle + side * SMALLEST_BATCH / total for side in (1, -1)}
+    best, n_levels = search.best_level(edges[-1], edges[1]), 2 * SMALLEST_BATCH
     while edges:
-        for side, edge in tuple(edges.items()):
-            # The middle is only near the minimum, so both sides of it are always tried.
-            ceiling = min(best.cost, limit) if best and edge != middle else limit
-            ceiling += objective.rounding(ceiling)
-            if not start <= edge <= end or search.relaxed(np.array([edge]))[0] > ceiling:
+        ceiling = min(best.cost - least_gain, limit) if best else limit
+        costs = search.relaxed(np.array([*edges.values()]))
+        for (side, edge), cost in zip(tuple(edges.items()), costs.tolist(), strict=True):
+            if not start <= edge <= end or cost > ceiling + objective.rounding(ceiling):
                 del edges[side]
                 continue
             edges[side] = edge + side * n_levels / total
             level = search.best_level(min(edge, edges[side]), max(edge, edges[side]))
-            best = min(filter(None, (best, level)), default=None)
+            best = min(filter(None, (best, level)), key=itemgetter(0), default=None)
         # Where no whole cost lies between the relaxed minimum and the best, only ties are open.
         if n_levels > LONG_BATCH and best and best.cost < least + 1 - MARGIN:
-            edges = {} if objective.is_ideal(search.interval_of(best)) else edges
+            edges = {} if objective.is_ideal(best) else edges
         n_levels = min(2 * n_levels, LARGEST_BATCH)
-    return search.interval_of(best) if best and best.cost <= limit else None
+    return best if best and best.cost <= limit else None
 
 
 @dataclass(frozen=True)
@@ -273,17 +293,17 @@ class _LevelSearch:
         high = np.maximum(np.minimum(levels[:, None] * row.sizes, row.highest), low)
         return self.objective.relaxed_cost(low, high)
 
-    def best_level(self, low: float, high: float) -> _Level | None:
+    def best_level(self, low: float, high: float) -> CountInterval | None:
         """Return the best level in [low, high]; None where every level leaves a group no count."""
         if not self._smallest_group_has_count(low, high):
             return None
-        denominators = self.floor.denominators
-        first = np.maximum(np.ceil(low * denominators - 1e-6), 0).astype(np.int64)
-        last = np.floor(high * denominators + 1e-6).astype(np.int64)
-        last = np.minimum(last, denominators)
-        place = np.repeat(np.arange(len(first)), np.maximum(last - first + 1, 0))
-        steps = np.concatenate([np.arange(f, t + 1) for f, t in zip(first, last, strict=True)])
-        lows, highs = self._intervals(place, steps)
+        steps = [
+            np.arange(max(math.ceil(low * d - 1e-6), 0), min(math.floor(high * d + 1e-6), d) + 1)
+            for d in self.floor.denominators.tolist()
+        ]
+        place = np.repeat(np.arange(len(steps)), [len(part) for part in steps])
+        numbers = np.concatenate(steps)
+        lows, highs = self._intervals(place, numbers)
         feasible = np.flatnonzero((lows <= highs).all(axis=1))
         if not len(feasible):
             return None
@@ -292,11 +312,12 @@ class _LevelSearch:
         if math.isinf(least):
             return None
         ties = feasible[costs == least]
-        order = steps[ties] / denominators[place[ties]] * (-1 if self.prefer_high else 1)
-        keys = self.objective.tie_break(lows[ties], highs[ties])
-        at = np.lexsort((order, *reversed(keys)))[0]
-        level = int(place[ties[at]]), int(steps[ties[at]])
-        return _Level(least, tuple(float(key[at]) for key in keys), float(order[at]), *level)
+        order = numbers[ties] / self.floor.denominators[place[ties]]
+        order = -order if self.prefer_high else order
+        keys = *self.objective.tie_break(lows[ties], highs[ties]), order
+        at = np.lexsort(keys[::-1])[0]
+        rank = least, *(float(key[at]) for key in keys)
+        return CountInterval(rank, lows[ties[at]], highs[ties[at]])
 
     def _smallest_group_has_count(self, low: float, high: float) -> bool:
         """Return whether the smallest group has a count for some level in [low, high].
@@ -304,7 +325,7 @@ class _LevelSearch:
         A small group has few rates, so this test alone excludes most ranges of levels.
         """
         row, floor = self.row, self.floor
-        s = int(np.argmin(row.sizes))
+        s = int(row.sizes.argmin())
         least = max((floor.slope * low - floor.drop) * row.sizes[s] - 1e-6, row.lowest[s])
         most = min(high * row.sizes[s] + 1e-6, row.highest[s])
         return bool(math.ceil(least) <= math.floor(most))
@@ -314,11 +335,6 @@ class _LevelSearch:
         low = -((floor.off[place] - k * floor.up[place]) // floor.down[place])
         high = k * row.sizes // floor.denominators[place, None]
         return np.maximum(low, row.lowest), np.minimum(high, row.highest)
-
-    def interval_of(self, level: _Level) -> CountInterval:
-        """Return the interval of counts at a level."""
-        low, high = self._intervals(np.array([level.place]), np.array([level.steps]))
-        return CountInterval(level.cost, low[0], high[0])
 
 
 def relaxed_minimum(
@@ -349,3 +365,236 @@ def relaxed_gap_costs(row: RateRowCounts, gaps: Floats) -> Floats:
     down = np.maximum(row.positives - levels * row.sizes, 0)
     up = np.maximum((levels - t[:, :, None]) * row.sizes - row.positives, 0)
     return np.asarray((down + up).sum(axis=2).min(axis=1))
+
+
+# ---------------------------------------------------------------------------------------------
+# The fewest changes
+
+
+def solve_rate_rows(
+    rows: Sequence[RateRowCounts],
+    target: Fraction,
+    *,
+    is_ratio: bool,
+    limit: float = math.inf,
+    prefer_high: bool = True,
+    any_tie: bool = False,
+) -> list[IntArray] | None:
+    """Return the positives of each row, (G,), after the fewest changes to a target.
+
+    It is a floor on the ratio of one row, or a ceiling on the gap of one row or the sum of the gaps
+    of two. None where it cannot be reached, or not with at most `limit` changes. `any_tie` is
+    quicker where only the number of changes counts.
+    """
+    if len(rows) == 2:
+        pair = solve_two_rate_rows((rows[0], rows[1]), target, limit=limit, prefer_high=prefer_high)
+        return None if pair is None else [*pair]
+    floor = floor_of(rows[0].sizes, target, is_ratio=is_ratio)
+    after = solve_one_rate_row(
+        rows[0], floor, limit=limit, prefer_high=prefer_high, any_tie=any_tie
+    )
+    return None if after is None else [after]
+
+
+def solve_one_rate_row(
+    row: RateRowCounts,
+    floor: Floor,
+    *,
+    limit: float = math.inf,
+    prefer_high: bool = True,
+    any_tie: bool = False,
+) -> IntArray | None:
+    """Return the positives per group after the fewest changes that respect the floor, shape (G,).
+
+    None where no allowed counts do, or where it takes more than `limit` changes. Ties go to the
+    fairest counts, then to the highest level of rates (the lowest one without `prefer_high`). With
+    `any_tie`, the answer is any of the fewest changes.
+    """
+    objective = FewestChanges(row, is_ratio=floor.slope < 1, any_tie=any_tie)
+    best = best_interval(
+        row, floor, objective, limit=limit, prefer_high=prefer_high, least_gain=int(any_tie)
+    )
+    return None if best is None else np.clip(row.positives, best.low, best.high)
+
+
+@dataclass(frozen=True)
+class FewestChanges:
+    """The objective of few changes. Ties go to the fairest counts, unless `any_tie` will do."""
+
+    row: RateRowCounts
+    is_ratio: bool
+    any_tie: bool = False
+    n_refinements: int = 0
+
+    def cost(self, low: Any, high: Any) -> Any:
+        """Return the distance from the positives to each interval, summed over groups."""
+        p = self.row.positives
+        return (np.maximum(p - high, 0) + np.maximum(low - p, 0)).sum(axis=1)
+
+    relaxed_cost = cost
+
+    def rounding(self, cost: float) -> float:
+        """Return the rounding error of a relaxed cost: far below one person."""
+        return MARGIN
+
+    def tie_break(self, low: IntArray, high: IntArray) -> tuple[Floats, ...]:
+        """Return the gap, or minus the ratio, of the counts nearest to the present positives."""
+        if self.any_tie:
+            return ()
+        positives = np.clip(self.row.positives, low, high)
+        return (self.row.unfairness(positives, is_ratio=self.is_ratio),)
+
+    def is_ideal(self, interval: CountInterval) -> bool:
+        """Return whether every fairer target costs more, even in real numbers."""
+        row = self.row
+        rates = row.exact_rates(np.clip(row.positives, interval.low, interval.high))
+        slope, drop = Fraction(1), Fraction(0)
+        if self.is_ratio:
+            ratio = min(rates) / max(rates)
+            slope = ratio + smallest_step(ratio, row.sizes)
+        else:
+            gap = max(rates) - min(rates)
+            drop = gap - smallest_step(gap, row.sizes)
+        return slope > 1 or drop < 0 or _least_real_cost(row, slope, drop) > interval.cost
+
+
+def _least_real_cost(row: RateRowCounts, slope: Fraction, drop: Fraction) -> Fraction:
+    """Return the fewest changes in real numbers where the floor is slope·u − drop, exactly."""
+    cells = list(zip(row.sizes.tolist(), row.positives.tolist(), strict=True))
+
+    def cost(u: Fraction) -> Fraction:
+        parts = (max(p - u * n, (slope * u - drop) * n - p, Fraction(0)) for n, p in cells)
+        return sum(parts, Fraction(0))
+
+    rates = row.exact_rates(row.positives)
+    return min(cost(u) for r in rates for u in (r, (r + drop) / slope))
+
+
+# ---------------------------------------------------------------------------------------------
+# Find the fewest changes in two rate rows, for equalized odds: how the rows share the ceiling
+
+
+def solve_two_rate_rows(
+    rows: tuple[RateRowCounts, RateRowCounts],
+    ceiling: Fraction,
+    *,
+    limit: float = math.inf,
+    prefer_high: bool = True,
+) -> tuple[IntArray, IntArray] | None:
+    """Return the positives of both rows, each (G,), after the fewest changes to gaps ≤ ceiling.
+
+    None where that takes more than `limit` changes. The same counts always give the same answer.
+    """
+    gaps = [row.exact_gap(row.positives) for row in rows]
+    if sum(gaps) <= ceiling:
+        return rows[0].positives, rows[1].positives
+    least_gaps = [row.smallest_gap() for row in rows]
+    if sum(least_gaps) > ceiling:
+        return None
+    search = _AllowanceSearch(rows, ceiling, prefer_high, lowest_cost=limit + 1)
+    # Outside this range, one of the rows would be allowed a wider gap than it has now, or the
+    # other row less than its smallest gap.
+    start = float(max(least_gaps[0], ceiling - gaps[1]))
+    end = float(min(ceiling - least_gaps[1], gaps[0]))
+    allowance, least = relaxed_minimum(search.relaxed, np.linspace(start, end, 33), 8, True)
+    search.try_near(allowance)
+    if search.lowest_cost >= least + 1 - MARGIN:  # a smaller whole number of changes is possible
+        cost = search.lowest_cost - 1 + MARGIN
+        low, high = (_boundary(search, allowance, outside, cost) for outside in (start, end))
+        search.walk(low, high, least)
+    return search.best
+
+
+class _AllowanceStep(NamedTuple):
+    """A step of one row's staircase: its changes, the smallest gap they allow, its positives."""
+
+    n_changes: int
+    gap: Fraction
+    positives: IntArray
+
+
+@dataclass
+class _AllowanceSearch:
+    """The state of the search: the best pair of positives so far, and its cost.
+
+    Until there is a pair, `lowest_cost` is the limit plus 1.
+    """
+
+    rows: tuple[RateRowCounts, RateRowCounts]
+    ceiling: Fraction
+    prefer_high: bool
+    lowest_cost: float
+    best: tuple[IntArray, IntArray] | None = None
+
+    def allowances(self, first: Floats) -> tuple[Floats, Floats]:
+        """Return the allowances of both rows from those of the first row."""
+        return first, float(self.ceiling) - first
+
+    def relaxed_of_rows(self, first: Floats) -> list[Floats]:
+        """Return the least real cost of each row where the first has each allowance, (N,)."""
+        return list(map(relaxed_gap_costs, self.rows, self.allowances(first)))
+
+    def relaxed(self, first: Floats) -> Floats:
+        """Return the least real cost of both rows together, (N,)."""
+        of_first, of_second = self.relaxed_of_rows(first)
+        return of_first + of_second
+
+    def try_near(self, allowance: float) -> None:
+        """Try pairs at an allowance of the first row, and one step of a rate beside it."""
+        shares = Fraction(allowance), self.ceiling - Fraction(allowance)
+        for n_steps in (1, 0):  # between two steps, the exact allowance may cost far too much
+            for i, share in enumerate(shares):
+                step = Fraction(n_steps, int(self.rows[i].sizes.min()))
+                self.try_pair(i, share + step, self.lowest_cost - 1)
+
+    def walk(self, low: float, high: float, least: float) -> None:
+        """Try every step of one row, the one with fewer steps, where the first has [low, high]."""
+        first = np.array([low, high])
+        costs = self.relaxed_of_rows(first)
+        i = int(np.argmin([np.ptp(c) for c in costs]))
+        allowance = Fraction(high) if i == 0 else self.ceiling - Fraction(low)
+        allowance += Fraction(1, 10**12)
+        stop = max(self.allowances(first)[i].min() - 1e-12, 0)
+        least_of_other = math.ceil(costs[1 - i].min() - MARGIN)
+        while allowance >= stop and self.lowest_cost >= least + 1 - MARGIN:
+            step = self.try_pair(i, allowance, self.lowest_cost - 1 - least_of_other)
+            if step is None:
+                return
+            allowance = step.gap - smallest_step(step.gap, self.rows[i].sizes)
+
+    def try_pair(self, i: int, allowance: Fraction, limit: float) -> _AllowanceStep | None:
+        """Return the step of row i at an allowance; record the pair if it is the best so far."""
+        other = self.rows[1 - i]
+        allowance = min(max(allowance, Fraction(0)), self.ceiling)
+        step = self._step(self.rows[i], allowance, limit)
+        if step is None:
+            return None
+        n_left = self.lowest_cost - 1 - step.n_changes
+        remainder = self.ceiling - step.gap
+        if relaxed_gap_costs(other, np.array([float(remainder)]))[0] > n_left + MARGIN:
+            return step
+        partner = self._step(other, remainder, n_left)
+        if partner is not None:
+            self.lowest_cost = step.n_changes + partner.n_changes
+            pair = step.positives, partner.positives
+            self.best = pair if i == 0 else pair[::-1]
+        return step
+
+    def _step(self, row: RateRowCounts, allowance: Fraction, limit: float) -> _AllowanceStep | None:
+        floor = gap_floor(row.sizes, allowance)
+        positives = solve_one_rate_row(row, floor, limit=limit, prefer_high=self.prefer_high)
+        if positives is None:
+            return None
+        n_changes = int(np.abs(positives - row.positives).sum())
+        return _AllowanceStep(n_changes, row.exact_gap(positives), positives)
+
+
+def _boundary(search: _AllowanceSearch, inside: float, outside: float, cost: float) -> float:
+    """Return an allowance, towards `outside`, beyond which the relaxed cost is above `cost`."""
+    for _ in range(6):
+        grid = np.linspace(inside, outside, 33)
+        above = np.flatnonzero(search.relaxed(grid) > cost)
+        if not len(above):
+            return outside
+        inside, outside = grid[max(above[0] - 1, 0)], grid[above[0]]
+    return outside

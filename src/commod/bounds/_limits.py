@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from commod._data.decisions import GroupedDecisions
+from commod._data.strata import ControlFeatures
 from commod.bounds._counts import (
-    CountProblem,
     read_requirements,
     read_target,
     simple_constraint,
     solve_best_fairness,
-    solve_fewest_changes,
 )
-from commod.bounds._general import TIME_LIMIT, GeneralLimit, fewest_changes_of
-from commod.bounds._levels import IntArray
+from commod.bounds._general import TIME_LIMIT, fewest_changes_of
 from commod.bounds._tables import (
     CountTable,
     Flips,
@@ -31,8 +30,7 @@ from commod.bounds._tables import (
 from commod.exceptions import InputError
 from commod.metrics._cells import CellTable, Strata
 from commod.metrics._conditional import read_rows, strata_on_rows
-from commod.metrics._constraint import ConstraintLike, get_constraint, missing_labels
-from commod.metrics._requirements import Requirements
+from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint, missing_labels
 
 
 @dataclass(frozen=True, repr=False)
@@ -172,44 +170,59 @@ def minimal_changes(
     """
     requirements, bounds = read_requirements(constraints, target)
     targets = list(map(read_target, requirements.constraints, bounds))
-    if len(bounds) > 1 or not requirements.constraints[0].is_simple:
-        data = RowData(y_true, y_pred, sensitive_features, control_features)
-        changes = fewest_changes_of_rows(
-            requirements, bounds, data, direction, pos_label, favorable_label, time_limit
+    if control_features is not None and not requirements.columns:
+        raise InputError(
+            "control_features is passed, but no constraint has a condition. State it with "
+            "`within`, as in DemographicParity(ratio=0.8).within('department').",
+            parameter="control_features",
         )
-        return _as_minimal(changes)
-    if control_features is not None:
-        raise control_features_error()
-    constraint = requirements.constraints[0]
-    y_true = y_true if constraint.needs_labels else None
-    _, table, problem = read_problem(
-        y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
+    if not requirements.needs_labels:
+        y_true = None
+    elif y_true is None:
+        raise missing_labels(next(c for c in requirements.constraints if c.needs_labels))
+    rows, table = read_table(y_true, y_pred, sensitive_features, pos_label, favorable_label)
+    may_raise, may_lower = allowed_changes(table, direction)
+    people = read_rows(y_true, y_pred, sensitive_features, pos_label, None, control_features)
+    cells = _cells(requirements.constraints, table, *people)
+    sizes = cells.totals(np.ones(table.n_rows))
+    # The values of one simple constraint are exact fractions; others are rounded to some digits.
+    is_simple = len(bounds) == 1 and requirements.constraints[0].is_simple
+    compared = [
+        (comparison, targets[i] if is_simple else float(bound))
+        for i, bound in enumerate(bounds)
+        for comparison in cells.comparisons(i, sizes)
+    ]
+    before = cells.totals(rows.decisions.astype(np.float64)).astype(np.int64)
+    limit = fewest_changes_of(
+        compared,
+        sizes.astype(np.int64),
+        before,
+        may_raise=may_raise,
+        may_lower=may_lower,
+        prefer_raising=table.is_positive_favorable,
+        time_limit=time_limit,
     )
-    positives = solve_fewest_changes(problem, targets[0])
-    if positives is None:
-        return MinimalChanges(None, math.nan, {})
-    n_changes = problem.n_changes(positives)
-    flips = _named_flips(table, problem, positives)
-    return MinimalChanges(n_changes, n_changes / table.n_rows, flips)
-
-
-def _as_minimal(changes: GeneralChanges) -> MinimalChanges:
-    """Return a limit of cells with its changes by group and label."""
-    table, limit = changes.table, changes.limit
-    if limit is None:
-        return MinimalChanges(None, math.nan, {})
-    if limit.positives is None or limit.n_changes is None:
-        return MinimalChanges(None, math.nan, {}, limit.lower_bound)
-    move = limit.positives - changes.positives
-    flips = table.flips(np.maximum(move, 0).sum(axis=0), np.maximum(-move, 0).sum(axis=0))
-    rate = limit.n_changes / table.n_rows
+    if limit is None or limit.positives is None or limit.n_changes is None:
+        return MinimalChanges(None, math.nan, {}, None if limit is None else limit.lower_bound)
+    rate, flips = limit.n_changes / table.n_rows, table.flips_of(limit.positives - before)
     return MinimalChanges(limit.n_changes, rate, flips, limit.lower_bound)
 
 
-def _named_flips(table: CountTable, problem: CountProblem, positives: IntArray) -> Flips:
-    """Return the changes from the present positives to these, by group and label."""
-    change = positives - problem.positives
-    return table.flips(np.maximum(change, 0).sum(axis=0), np.maximum(-change, 0).sum(axis=0))
+def _cells(
+    constraints: Sequence[Constraint],
+    table: CountTable,
+    rows: GroupedDecisions,
+    columns: ControlFeatures | None,
+) -> CellTable:
+    """Return the cells of all constraints; refuse a rate over nobody."""
+    n_groups, strata = len(table.groups), []
+    for constraint in constraints:
+        found = strata_on_rows(constraint, rows, columns)
+        if found is None:
+            check_cells(table, constraint)
+            found = Strata.everybody(table.n_rows, n_groups)
+        strata.append(found)
+    return CellTable.of(constraints, strata, rows.groups.codes, n_groups, rows.outcomes)
 
 
 def best_fairness(
@@ -269,7 +282,7 @@ def best_fairness(
         math.nan if value is None else float(value),
         n_changes,
         n_changes / table.n_rows,
-        _named_flips(table, problem, positives),
+        table.flips_of(positives - problem.positives),
     )
 
 
@@ -311,88 +324,3 @@ def switching_point(y_pred: Any, *, sensitive_features: Any, pos_label: Any = 1)
     (p0, p1), (n0, n1) = problem.positives[0].tolist(), problem.sizes[0].tolist()
     # A change in either group moves p0·n1 − p1·n0 by the size of the other one.
     return int(-(-abs(p0 * n1 - p1 * n0) // max(n0, n1)))
-
-
-# ---------------------------------------------------------------------------------------------
-# Find the fewest changes of rows under any constraints: conditional, combined, or of new kinds
-
-
-class RowData(NamedTuple):
-    """Rows as users pass them."""
-
-    y_true: Any
-    y_pred: Any
-    sensitive_features: Any
-    control_features: Any
-
-
-class GeneralChanges(NamedTuple):
-    """A limit on rows, and how many people of each cell have a positive decision before (R, G)."""
-
-    table: CountTable
-    positives: IntArray
-    limit: GeneralLimit | None
-
-
-def fewest_changes_of_rows(
-    requirements: Requirements,
-    bounds: Sequence[float],
-    data: RowData,
-    direction: str,
-    pos_label: Any,
-    favorable_label: Any,
-    time_limit: float,
-) -> GeneralChanges:
-    """Return the fewest changes that keep the bound of each constraint."""
-    data = _checked(requirements, data)
-    y_true, y_pred, groups, control_features = data
-    _, table = read_table(y_true, y_pred, groups, pos_label, favorable_label)
-    rows, columns = read_rows(y_true, y_pred, groups, pos_label, None, control_features)
-    n_groups = len(table.groups)
-    strata = []
-    for constraint in requirements.constraints:
-        found = strata_on_rows(constraint, rows, columns)
-        if found is None:
-            check_cells(table, constraint)
-            found = Strata.everybody(table.n_rows, n_groups)
-        strata.append(found)
-    cells = CellTable.of(
-        requirements.constraints, strata, rows.groups.codes, n_groups, rows.outcomes
-    )
-    sizes = cells.totals(np.ones(table.n_rows))
-    compared = [
-        (comparison, float(bound))
-        for i, bound in enumerate(bounds)
-        for comparison in cells.comparisons(i, sizes)
-    ]
-    before = cells.totals(rows.decisions.astype(np.float64)).astype(np.int64)
-    may_raise, may_lower = allowed_changes(table, direction)
-    limit = fewest_changes_of(
-        compared,
-        sizes.astype(np.int64),
-        before,
-        may_raise=may_raise,
-        may_lower=may_lower,
-        time_limit=time_limit,
-    )
-    return GeneralChanges(table, before, limit)
-
-
-def control_features_error() -> InputError:
-    """Return the error for control features that no constraint names."""
-    return InputError(
-        "control_features is passed, but no constraint has a condition. State it with `within`, "
-        "as in DemographicParity(ratio=0.8).within('department').",
-        parameter="control_features",
-    )
-
-
-def _checked(requirements: Requirements, data: RowData) -> RowData:
-    """Return the data that the constraints need; refuse what is missing or has no use."""
-    if data.control_features is not None and not requirements.columns:
-        raise control_features_error()
-    if not requirements.needs_labels:
-        return data._replace(y_true=None)
-    if data.y_true is None:
-        raise missing_labels(next(c for c in requirements.constraints if c.needs_labels))
-    return data

@@ -53,6 +53,10 @@ class CountTable:
                 named[group, positive, negative] = down
         return named
 
+    def flips_of(self, change: IntArray) -> Flips:
+        """Return changes of the positives of cells, shape (R, n_groups), by group and label."""
+        return self.flips(np.maximum(change, 0).sum(axis=0), np.maximum(-change, 0).sum(axis=0))
+
 
 def read_table(
     y_true: Any, y_pred: Any, sensitive_features: Any, pos_label: Any, favorable_label: Any

@@ -10,8 +10,6 @@ from commod.metrics._changes import (
     ScoreAgreement,
     change_locality,
     change_rate,
-    concept_redundancy,
-    concept_sparsity,
     count_changes,
     score_agreement,
 )
@@ -52,8 +50,6 @@ __all__ = [
     "change_locality",
     "change_rate",
     "compare_roc_curves",
-    "concept_redundancy",
-    "concept_sparsity",
     "count_changes",
     "disparate_mistreatment",
     "fairness_by_stratum",

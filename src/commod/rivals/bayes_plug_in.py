@@ -91,9 +91,9 @@ ROUNDING = 1e-9  # a target counts as reached if it is missed by no more
 class BayesPlugIn(PlugInRival):
     """Decide by the Bayes-optimal score, with the smallest multipliers that reach the target.
 
-    The score has three parts: f − 0.5, the fairness margin of `commod.bounds`, and `lambda_ratio`
-    in favour of the base decision. So a decision changes where accuracy and fairness together speak
-    against it by more than `lambda_ratio`. f counts as P(Y = 1 | x); at another threshold than 0.5,
+    The score has three parts: f − 0.5, a fairness margin, and `lambda_ratio` in favour of the base
+    decision. So a decision changes where accuracy and fairness together speak against it by more
+    than `lambda_ratio`. f counts as P(Y = 1 | x); at another threshold than 0.5,
     f is the shifted score (see `threshold`). A group model gives P(S | x) or P(S, Y | x). The
     multipliers are the first on their path that reach the target on the fit rows, measured with the
     true groups.
@@ -137,8 +137,8 @@ class BayesPlugIn(PlugInRival):
     ----------
     multipliers_ : ndarray of shape (n_rate_rows, n_groups)
         ψ of the margin −Σ ψ_j γ_j; zeros where nothing changes. Two groups under demographic
-        parity have ψ = (−μ, target·μ), the lower group first: `bounds.p_rule_margin` with
-        multiplier μ. Equalized odds has two rate rows, true label 1 first.
+        parity have ψ = (−μ, target·μ), the lower group first. Equalized odds has two rate rows,
+        true label 1 first.
     target_ : float
         The P-rule or sum of gaps required on the fit rows; `fairness_` is the value reached.
     reached_ : bool

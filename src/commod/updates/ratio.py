@@ -15,8 +15,7 @@ from commod._data.base_model import BaseScores
 from commod._data.columns import Column, read_columns
 from commod._data.encoding import Encoding, TermTable, matching_column
 from commod._record import Audit, ScoreMap
-from commod._statistics.calibrating import learn_score_map, too_few_text
-from commod._statistics.score_map import map_scores
+from commod._statistics.score_map import learn_score_map, map_scores, too_few_text
 from commod.exceptions import InputError
 from commod.patch import Patch
 from commod.scorecard import (
