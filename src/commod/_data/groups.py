@@ -138,8 +138,7 @@ def read_groups_or_unknown(sensitive_features: Any, n_rows: int, unknown: str = 
         raise _missing_groups(int(is_missing.sum()), n_rows)
     if is_missing.any():
         return _known_groups(columns, is_missing)
-    parts = [sorted_groups(coded) for coded in columns]
-    return parts[0] if len(parts) == 1 else _intersections(parts)
+    return _intersections(columns)
 
 
 def _refuse_names(sensitive_features: Any, n_rows: int) -> None:
@@ -185,12 +184,11 @@ def _missing_groups(n_missing: int, n_rows: int) -> InputError:
 def _known_groups(columns: Sequence[Coded], is_missing: NDArray[np.bool_]) -> Groups:
     """Return the groups of rows of which some are unknown: these have the code −1."""
     known = ~is_missing
-    parts = []
+    present_columns = []
     for coded in columns:
         present, codes = np.unique(coded.codes[known], return_inverse=True)
-        values = [coded.values[code] for code in present]
-        parts.append(sorted_groups(Coded(codes, values)))
-    groups = parts[0] if len(parts) == 1 else _intersections(parts)
+        present_columns.append(Coded(codes, [coded.values[code] for code in present]))
+    groups = _intersections(present_columns)
 
     def on_all_rows(codes: NDArray[np.intp]) -> NDArray[np.intp]:
         whole = np.full(len(known), -1, dtype=np.intp)
@@ -276,7 +274,11 @@ def sorted_groups(coded: Coded) -> Groups:
     return Groups(np.argsort(order)[coded.codes], tuple(values[i] for i in order))
 
 
-def _intersections(parts: Sequence[Groups]) -> Groups:
+def _intersections(columns: Sequence[Coded]) -> Groups:
+    """Return the groups of one column, or the combinations of several that occur."""
+    parts = [sorted_groups(coded) for coded in columns]
+    if len(parts) == 1:
+        return parts[0]
     codes, first_rows = joint_codes([part.codes for part in parts])
     labels = [[part.labels[code] for code in part.codes[first_rows]] for part in parts]
     return Groups(codes, tuple(zip(*labels, strict=True)), tuple(part.codes for part in parts))

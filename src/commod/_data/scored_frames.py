@@ -152,9 +152,8 @@ class ScoringJob:
         """Return the number of rows, and the columns of `BatchTypes.incomplete`; one scan."""
         schema = self.lazy.collect_schema()
         changing = [c for c in self.columns if schema[c].is_integer() or schema[c] == nw.Boolean]
-        names = FreeNames(())
-        counts = [nw.len().alias(names.take("n"))]
-        counts += [nw.col(c).count().alias(names.take(f"known{i}")) for i, c in enumerate(changing)]
+        counts = [nw.len().alias("n")]
+        counts += [nw.col(c).count().alias(f"known{i}") for i, c in enumerate(changing)]
         n_rows, *known = self.lazy.select(*counts).collect(backend="pyarrow").row(0)
         is_incomplete = zip(changing, known, strict=True)
         return int(n_rows), frozenset(c for c, n in is_incomplete if n < n_rows)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 MAX_SHOWN = 30  # updates of a table in a notebook
 MOST_STEPS = 20  # steps of a trade-off: as many as a slider can show
 MOST_BLIND = 8  # updates with a blind limit, each of which takes up to a second
+EXPECTED = ("expected_fairness", "expected_change_rate", "expected_accuracy")
 FIGURES = (
     "target",
     "fairness",
@@ -40,9 +41,7 @@ FIGURES = (
     "limit",
     "outscoring",
     "outscoring_losses",
-    "expected_fairness",
-    "expected_change_rate",
-    "expected_accuracy",
+    *EXPECTED,
 )
 BLIND = ("blind_limit", "blind_limit_low", "blind_limit_high")  # figures on request
 COLOR_LABELS = {
@@ -441,17 +440,11 @@ class Frontier:
 
 def _expected(candidate: Candidate) -> dict[str, float]:
     """Return what is expected of an update on new people; NaN where that is not known."""
-    expectation = getattr(candidate, "expectation", None)
-    nan = float("nan")
-    fairness, change_rate, accuracy = nan, nan, nan
-    if expectation is not None:
-        fairness, change_rate = expectation.values[0], expectation.change_rate
-        accuracy = expectation.accuracy
-    return {
-        "expected_fairness": float(fairness),
-        "expected_change_rate": float(change_rate),
-        "expected_accuracy": float(accuracy),
-    }
+    known = getattr(candidate, "expectation", None)
+    values = (np.nan,) * 3
+    if known is not None:
+        values = known.values[0], known.change_rate, known.accuracy
+    return dict(zip(EXPECTED, map(float, values), strict=True))
 
 
 def _setting_text(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -369,14 +369,9 @@ def _uses(
 def _frame_of_uses(uses: Mapping[str, ColumnUse], name: str) -> pd.DataFrame:
     import pandas as pd
 
-    columns = {
-        name: list(uses),
-        "share": [use.share for use in uses.values()],
-        "towards_change": [use.towards_change for use in uses.values()],
-        "towards_favorable": [use.towards_favorable for use in uses.values()],
-    }
-    numbers = ("share", "towards_change", "towards_favorable")
-    return pd.DataFrame(columns).astype(dict.fromkeys(numbers, float))
+    columns = [name, "share", "towards_change", "towards_favorable"]
+    lines = [{name: used, **asdict(use)} for used, use in uses.items()]
+    return pd.DataFrame(lines, columns=columns).astype(dict.fromkeys(columns[1:], float))
 
 
 def _columns_text(columns: Mapping[str, ColumnUse]) -> str:
