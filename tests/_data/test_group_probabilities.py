@@ -5,8 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from commod._data.group_probabilities import read_group_probabilities
-from commod._data.groups import read_groups
+from commod._data.groups import read_group_probabilities, read_groups
 from commod.exceptions import InputError
 
 ROWS = [[0.2, 0.8], [1.0, 0.0], [0.5, 0.5]]

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from commod._data.columns import read_columns
-from commod._data.row_hash import row_hashes
+from commod._data.draws import row_hashes
 
 N = 400
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from commod import ControlledDebiaser, ScoreColumn
 from commod._data.encoding import BinTerms, NumericTerms
-from commod._data.group_probabilities import read_group_probabilities
+from commod._data.groups import read_group_probabilities
 from commod._evidence.task import N_FOLDS
 from commod.updates._problem import evidence_task
 

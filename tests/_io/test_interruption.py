@@ -6,7 +6,7 @@ import pytest
 
 from commod._io import interruption
 from commod._io.interruption import has_abandoned_work, run_interruptibly
-from commod._io.tables.queries import close_connection, run_query
+from commod._io.queries import close_connection, run_query
 
 
 class StubConnection:

@@ -23,10 +23,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commod._io import files as _files
+from commod._io import queries as _queries
 from commod._io.files import private_folder, replacement_file, write_whole
-from commod._io.tables import queries as _queries
-from commod._io.tables.queries import run_query
-from commod._io.tables.table import (
+from commod._io.queries import run_query
+from commod._io.tables import (
     TABLE_SUFFIXES,
     check_output,
     open_tables,
@@ -698,7 +698,7 @@ def test_a_full_disk_is_one_sentence(put, tmp_path, monkeypatch):
         raise duckdb.IOException('IO Error: Could not write file "x": No space left on device')
 
     with open_tables([put("a\n1\n")]) as table:
-        monkeypatch.setattr("commod._io.tables.table.run_query", full)
+        monkeypatch.setattr("commod._io.tables.run_query", full)
         with pytest.raises(InputError, match=r"The disk is full: .*out.csv"):
             write_table(table, out, force=False)
     assert folder_of(out) == ["t.csv"]
@@ -718,7 +718,7 @@ def started(code, *args):
 
 SLOW_WRITE = """
     import signal, sys
-    from commod._io.tables.table import open_tables, write_table
+    from commod._io.tables import open_tables, write_table
 
     def progress(share):
         if not done:
@@ -785,7 +785,7 @@ def test_a_disk_limit_met_while_writing_leaves_nothing(put, tmp_path):
     out = tmp_path / "out.csv"
     code = """
         import resource, signal, sys
-        from commod._io.tables.table import open_tables, write_table
+        from commod._io.tables import open_tables, write_table
         from commod.exceptions import InputError
 
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -880,7 +880,7 @@ def test_run_query_passes_results_and_errors_on():
 
 def test_importing_the_rooms_loads_no_heavy_package():
     code = (
-        "import sys, commod._io.tables.table; "
+        "import sys, commod._io.tables; "
         "sys.exit(bool({'duckdb', 'pandas', 'pyarrow', 'onnxruntime'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
@@ -891,7 +891,7 @@ def test_importing_the_rooms_loads_no_heavy_package():
 KILLED_READER = """
     import sys, tempfile, time
     tempfile.tempdir = sys.argv[2]
-    from commod._io.tables.table import open_tables
+    from commod._io.tables import open_tables
 
     with open_tables([sys.argv[1]], encoding="latin-1"):
         print("writing", flush=True)

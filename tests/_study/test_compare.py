@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from commod import COMMOD, ScoreColumn, compare, frontier
-from commod._study.compare.comparison import _unbeaten
+from commod._study.compare import _unbeaten
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError
 from commod.metrics import fairness_value

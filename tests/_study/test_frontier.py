@@ -25,8 +25,8 @@ from commod import (
 )
 from commod._record import TradeOff, from_plain, to_plain
 from commod._reporting.explain import explain
-from commod._study import frontier as _frontier
-from commod._study.frontier import Point
+from commod._study import curve as _curve
+from commod._study.curve import Point
 from commod.datasets import make_biased
 from commod.exceptions import InputError, TargetWarning
 from commod.metrics import change_rate, fairness_value
@@ -480,7 +480,7 @@ def check_steps(curve, sign=1):
     pairs = {(line["fairness"], line["n_changes"]) for line in best}
     steps = [(step.fairness, step.n_changes) for step in found.steps]
     assert set(steps) <= pairs
-    assert len(steps) == min(len(pairs), _frontier.curve.MOST_STEPS)
+    assert len(steps) == min(len(pairs), _curve.MOST_STEPS)
     assert steps == sorted(steps, key=lambda step: sign * step[0])
     assert [step[1] for step in steps] == sorted(step[1] for step in steps)
     ends = sorted(pairs, key=lambda pair: sign * pair[0])
@@ -518,7 +518,7 @@ def test_gains_are_losses_where_the_other_label_is_the_good_one(model, rows, new
 
 
 def test_many_updates_are_thinned_to_a_few_from_end_to_end(curve, monkeypatch):
-    monkeypatch.setattr(_frontier.curve, "MOST_STEPS", 5)
+    monkeypatch.setattr(_curve, "MOST_STEPS", 5)
     few = Frontier(curve._points, curve._rows, curve.rows_word)
     assert len(check_steps(few).steps) == 5
 
@@ -543,7 +543,7 @@ def test_a_target_that_gains_alone_miss_gets_losses_too():
 def test_a_few_efficient_updates_have_the_limit_of_blind_changes(
     model, rows, new, direction, monkeypatch
 ):
-    monkeypatch.setattr(_frontier.curve, "MOST_BLIND", 3)
+    monkeypatch.setattr(_curve, "MOST_BLIND", 3)
     update = quick_control(model, direction=direction)
     how = {"targets": [0.5, 0.6, 0.7, 0.8, 0.9, 0.98], "blind_limit": True, "describe": False}
     blind = trace(update, rows, new, **how)
@@ -669,7 +669,7 @@ def test_a_pickle_holds_the_trade_off_and_no_value_of_a_person(
     assert np.float64(SECRET).tobytes()[::-1] not in data  # pickle's floats are big-endian
     copied = pickle.loads(data)
     with monkeypatch.context() as nothing_is_sought:
-        nothing_is_sought.setattr("commod._study.frontier.fitting.SegmentFinder.find", None)
+        nothing_is_sought.setattr("commod._study.frontier.SegmentFinder.find", None)
         assert copied.trade_off() == curve.trade_off()
     found = curve.trade_off()
     assert found.steps[0].segments is not None
@@ -703,7 +703,7 @@ def test_a_selected_update_is_the_callers_own(model, rows, new, kind, networks):
 
 
 def test_without_describing_the_steps_are_bare_and_nothing_is_sought(model, rows, monkeypatch):
-    monkeypatch.setattr("commod._study.frontier.fitting.SegmentFinder", None)
+    monkeypatch.setattr("commod._study.frontier.SegmentFinder", None)
     update = quick_control(model)
     bare = trace(update, rows, targets=[0.6, 0.8], describe=False).trade_off()
     assert bare.steps

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from commod import COMMOD, ControlledDebiaser, ScoreColumn, frontier_frame
 from commod._study.evaluation import EvaluationRows
-from commod._study.frontier.frames import EvaluationCounts
+from commod._study.frontier import EvaluationCounts
 from commod.constraints import DemographicParity, MinimumRate
 from commod.exceptions import DataWarning, InputError
 from commod.updates import _fit_rows

@@ -18,7 +18,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from commod import ControlledDebiaser, Patch, ScoreColumn
 from commod._data import scored_frames as scoring
-from commod._data.batch_scores import score_rows
+from commod._data.scored_frames import score_rows
 from commod.cli import _engines, _frame_rows
 from commod.cli._engines import EngineOptions, Need, TableSize
 from commod.exceptions import InputError

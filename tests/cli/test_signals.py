@@ -86,7 +86,7 @@ def hidden_files(folder):
 HUNG = """
 import sys, threading, time
 from commod._io import interruption
-from commod._io.tables import queries, table
+from commod._io import queries, tables
 from commod.cli import _signals, main
 interruption.PATIENCE = _signals.GRACE = 0.3
 hung = threading.Event()
@@ -106,7 +106,7 @@ class Hung:
     def close(self):
         hung.wait()
 connect = queries.connect
-table.connect = lambda *arguments: Hung(connect(*arguments))
+tables.connect = lambda *arguments: Hung(connect(*arguments))
 main()
 """
 

@@ -24,8 +24,13 @@ from sklearn.preprocessing import OneHotEncoder
 
 from commod import ControlledDebiaser, ScoreColumn
 from commod._data import scored_frames as scoring
-from commod._data.batch_scores import BatchTypes, dictionary_values, pandas_rows, regrouped
-from commod._data.scored_frames import with_scores
+from commod._data.scored_frames import (
+    BatchTypes,
+    dictionary_values,
+    pandas_rows,
+    regrouped,
+    with_scores,
+)
 from commod.exceptions import BaseModelError, BaseModelWarning, InputError
 from commod.updates import _fit_rows
 

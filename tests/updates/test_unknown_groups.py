@@ -215,7 +215,7 @@ def test_nobody_changes_twice_for_the_limit_under_probabilities(model, people):
 
 
 def update_groups(shares):
-    from commod._data.group_probabilities import read_group_probabilities
+    from commod._data.groups import read_group_probabilities
 
     return read_group_probabilities(shares)
 

@@ -1,7 +1,8 @@
-"""Draw a pseudo-random number for each row from its key, the same in every dataframe engine.
+"""Draw a pseudo-random number for each row, from its key or from its content.
 
-The number of a whole-number key k is a polynomial of k in whole numbers. All of them stay below
-2**62, so every engine computes it exactly:
+What depends on chance then does not depend on the order of the rows. The number of a key is the
+same in every dataframe engine: that of a whole-number key k is a polynomial of k in whole numbers.
+All of them stay below 2**62, so every engine computes it exactly:
 
 1. x = k for k ≥ 0, and −(k + 1) for k < 0. a = x mod P, b = x mod Q, s = 1 for k < 0 and else 0.
 2. h = (A · a + s + seed_1) mod P.
@@ -14,6 +15,7 @@ that the first 15 hexadecimal digits of its MD5 digest (of UTF-8) mean.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -21,14 +23,12 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.collation import TEXT_TYPES, quoted
-from commod._data.frames import as_lazy
-from commod._data.row_hash import spread_bits
+from commod._data.columns import Column, Scalar
+from commod._data.frames import TEXT_TYPES, as_lazy
 from commod._data.spark_lookup import is_spark, spark_functions
 from commod._data.tables import FreeNames
+from commod._io.queries import quoted
 from commod.exceptions import InputError
-
-FURTHER_SEED = 1  # another draw than that of a fit with the same seed
 
 P, Q = 2147483579, 2147483549  # the largest primes below 2**31 that are 2 modulo 3
 A = 1103515245  # any number spreads neighbouring keys
@@ -36,18 +36,13 @@ N_ROUNDS = 3
 N_HEX_DIGITS = 15
 N_DRAW_BITS = 31  # of a draw, which is below P
 
+Hashes = NDArray[np.uint64]
 Seeds = tuple[int, int]
 FIT_SEEDS: Seeds = (1274126177, 668265263)  # of every fit: any two numbers below P
 FURTHER_SEED = 1  # of `split_frame`: another draw than that of a fit with the same seed
 
 
-def read_seeds(random_state: np.random.RandomState) -> Seeds:
-    """Return the two numbers that a seed adds to the rule."""
-    first, second = random_state.randint(1, P, 2).tolist()
-    return first, second
-
-
-def key_hashes(keys: NDArray[np.int64]) -> NDArray[np.uint64]:
+def key_hashes(keys: NDArray[np.int64]) -> Hashes:
     """Return a number of 64 bits for each whole-number key, (n,): the draw of a fit comes first.
 
     The other bits tell keys with the same draw apart.
@@ -228,11 +223,76 @@ def split_frame(frame: Any, share: float, *, key: str | None, seed: int) -> tupl
     columns = list(lazy.collect_schema().names())
     names = FreeNames(columns)
     number, draw, spare = (names.take(f"_commod_{name}") for name in ("part", "draw", "spare"))
-    seeds = read_seeds(np.random.RandomState([seed, FURTHER_SEED]))
-    drawn = with_draws(with_key(lazy, key, number), number, draw, spare, seeds)
+    first, second = np.random.RandomState([seed, FURTHER_SEED]).randint(1, P, 2).tolist()
+    drawn = with_draws(with_key(lazy, key, number), number, draw, spare, (first, second))
     # a row without a key is in the other rows, where a fit refuses it
     is_in_part = (nw.col(draw) < int(np.ceil(share * P))).fill_null(False)
     return (
         drawn.filter(~is_in_part).select(*columns).to_native(),
         drawn.filter(is_in_part).select(*columns).to_native(),
     )
+
+
+# ---------------------------------------------------------------------------------------------
+# Hashes of rows in memory
+
+
+def row_hashes(columns: Sequence[Column], ties: Sequence[NDArray[np.float64]] = ()) -> Hashes:
+    """Return a number of 64 bits for each row, from its content, shape (n,).
+
+    It is the same for pandas, polars and pyarrow, for numbers of any width, and for columns in any
+    order. Equal rows get different numbers: they are counted among each other.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+        What the hash depends on.
+    ties : sequence of ndarray of shape (n,), default=()
+        Numbers by which equal rows are counted, the most important first; in the order of the rows
+        without any.
+
+    Examples
+    --------
+    >>> age = Column("age", "numeric", np.array([31.0, 40.0, 31.0]))
+    >>> first, second, third = row_hashes([age]).tolist()
+    >>> first == third, row_hashes([age.take([1, 0])]).tolist() == [second, first]
+    (False, True)
+    """
+    total = np.zeros(len(columns[0]) if columns else 0, dtype=np.uint64)
+    for column in columns:
+        total += spread_bits(_values(column) ^ _text_hash(f"column {column.name}"))
+    order = np.argsort(total, kind="stable")
+    ordered = total[order]
+    if ties and (ordered[1:] == ordered[:-1]).any():
+        order = np.lexsort([*reversed(ties), total])
+    is_new = np.append(True, ordered[1:] != ordered[:-1]) if len(ordered) else np.zeros(0, bool)
+    position = np.arange(len(ordered))
+    number = np.empty(len(total), dtype=np.uint64)
+    number[order] = position - np.maximum.accumulate(np.where(is_new, position, 0))
+    return spread_bits(total + spread_bits(number))
+
+
+def _values(column: Column) -> Hashes:
+    if column.kind == "numeric":
+        values = column.values + 0.0  # −0 is 0
+        return np.where(np.isnan(values), np.nan, values).view(np.uint64)
+    table = [_scalar_hash(value) for value in (*column.categories, None)]
+    return np.array(table, dtype=np.uint64)[column.values]  # missing is −1, the last entry
+
+
+def _scalar_hash(value: Scalar | None) -> np.uint64:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _text_hash(f"number {float(value)!r}")
+    return _text_hash(f"{type(value).__name__} {value}")
+
+
+def _text_hash(text: str) -> np.uint64:
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return np.uint64(int.from_bytes(digest, "little"))
+
+
+def spread_bits(values: Hashes) -> Hashes:
+    """Return numbers whose bits are spread: the last step of SplitMix64."""
+    mixed = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)))

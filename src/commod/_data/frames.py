@@ -1,4 +1,4 @@
-"""Read the columns of a frame of any dataframe engine, lazily, and fetch tables of groups."""
+"""Open frames of any dataframe engine, lazily, read their columns, and fetch tables of groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from glob import glob
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import narwhals as nw
 import numpy as np
@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from commod._data.arrays import Floats
 from commod._data.codes import plain
+from commod._data.spark_lookup import is_spark, spark_functions
 from commod._data.tables import duplicate_names
+from commod._io.queries import quoted
 from commod._text import did_you_mean, list_names, shown
 from commod.exceptions import InputError, InputTypeError
 
@@ -144,20 +146,18 @@ def _as_arrow(lazy: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
 
 
 def _open_parquet(path: str) -> Any:
-    if not any(mark in path for mark in GLOB):
-        if not Path(path).exists():
-            raise InputError(
-                f"frame={path!r}: there is no such file or folder. Pass the path of Parquet files, "
-                "such as 'lake/*.parquet'.",
-                parameter="frame",
-            )
-        if Path(path).is_dir():
-            path = str(Path(path) / "**" / "*.parquet")
+    if not any(mark in path for mark in GLOB) and not Path(path).exists():
+        raise InputError(
+            f"frame={path!r}: there is no such file or folder. Pass the path of Parquet files, "
+            "such as 'lake/*.parquet'.",
+            parameter="frame",
+        )
+    path = parquet_pattern(path)
     if find_spec("duckdb") is not None:
-        duckdb, quoted = import_module("duckdb"), path.replace("'", "''")
+        duckdb, literal = import_module("duckdb"), quoted(path, "'")
         options = "hive_partitioning = true, hive_types_autocast = false"
         try:
-            return duckdb.sql(f"SELECT * FROM read_parquet('{quoted}', {options})")
+            return duckdb.sql(f"SELECT * FROM read_parquet({literal}, {options})")
         except duckdb.Error as error:
             raise InputError(
                 f"frame={path!r} cannot be read as Parquet: {error}", parameter="frame"
@@ -171,6 +171,12 @@ def _open_parquet(path: str) -> Any:
             return frame
         return polars.scan_parquet(path, hive_partitioning=True, hive_schema=schema)
     raise _no_engine("A path of Parquet files")
+
+
+def parquet_pattern(path: str) -> str:
+    """Return the pattern of the Parquet files in a folder; another path or pattern as it is."""
+    is_folder = not any(mark in path for mark in GLOB) and Path(path).is_dir()
+    return str(Path(path) / "**" / "*.parquet") if is_folder else path
 
 
 def hive_columns(files: Sequence[str]) -> list[str]:
@@ -189,4 +195,49 @@ def _no_engine(what: str) -> InputError:
     return InputError(
         f"{what} is read by DuckDB or polars, and neither is installed: pip install duckdb.",
         parameter="frame",
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Text that compares byte by byte, in engines that may ignore case, accents or blanks
+
+Frame = TypeVar("Frame", nw.LazyFrame[Any], nw.DataFrame[Any] | nw.LazyFrame[Any])
+
+TEXT_TYPES = (nw.String, nw.Categorical, nw.Enum)
+
+
+def has_collations(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> bool:
+    """Return whether a text column of this frame may compare otherwise than byte by byte."""
+    return frame.implementation.is_duckdb() or is_spark(frame)
+
+
+def with_binary_text(frame: Frame, copies: Mapping[str, str]) -> Frame:
+    """Add copies of text columns that compare byte by byte; `copies` maps new names to old ones.
+
+    In an engine without collations, a copy equals its column.
+
+    Examples
+    --------
+    >>> import duckdb
+    >>> people = duckdb.sql("SELECT 'Bonn' COLLATE NOCASE AS town")
+    >>> frame = with_binary_text(nw.from_native(people), {"copy": "town"})
+    >>> frame.select(nw.col("town") == "bonn", nw.col("copy") == "bonn").collect().row(0)
+    (True, False)
+    """
+    if not copies:
+        return frame
+    if not has_collations(frame):
+        return frame.with_columns(nw.col(old).alias(new) for new, old in copies.items())
+    native: Any = frame.to_native()
+    if frame.implementation.is_duckdb():
+        # the cast is for ENUM columns, which have no collation but that of the connection
+        pairs = [(quoted(new), quoted(old)) for new, old in copies.items()]
+        added: list[str] = [
+            f'CAST({old} AS VARCHAR) COLLATE "binary" AS {new}' for new, old in pairs
+        ]
+        return nw.from_native(native.project(", ".join(["*", *added])))
+    functions = spark_functions(frame)
+    columns = {new: functions.col(quoted(old, "`")) for new, old in copies.items()}
+    return nw.from_native(
+        native.withColumns({n: functions.collate(c, "UTF8_BINARY") for n, c in columns.items()})
     )

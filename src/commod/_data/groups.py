@@ -1,4 +1,4 @@
-"""Read sensitive features as groups, and name the groups."""
+"""Read sensitive features, or probabilities of them, as groups, and name the groups."""
 
 from __future__ import annotations
 
@@ -11,14 +11,24 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.codes import Coded, check_text, code_array, code_series, joint_codes
-from commod._data.labels import check_length, one_dimensional
-from commod._data.tables import from_native
+from commod._data.codes import Coded, check_text, code_array, code_series, joint_codes, plain
+from commod._data.labels import (
+    binary_outcome,
+    binary_outcomes,
+    check_length,
+    check_weights,
+    one_dimensional,
+    read_label_pair,
+    read_labels,
+)
+from commod._data.tables import check_same_rows, from_native
 from commod._text import list_names, n_of, shown
 from commod.exceptions import InputError, InputTypeError
 
 CERTAIN = 1 - 1e-9  # a group with this probability is known
 UNKNOWN_GROUPS = ("error", "ignore")  # what to do with a row whose group is missing
+TOLERANCE = 1e-3  # of the sum of a row: tables of probabilities are often rounded to three digits
+NAME = "sensitive_probabilities"
 MAX_NAMED_COLUMNS = 5  # a longer list of texts is read as groups of rows
 
 
@@ -103,7 +113,7 @@ def read_groups_or_unknown(sensitive_features: Any, n_rows: int, unknown: str = 
     """Return the sensitive group of each row, −1 where it is missing and `unknown` is "ignore"."""
     if isinstance(sensitive_features, Groups):
         is_stated = sensitive_features.probabilities is not None
-        name = "sensitive_probabilities" if is_stated else "sensitive_features"
+        name = NAME if is_stated else "sensitive_features"
         check_length(sensitive_features.codes, name, n_rows)
         return sensitive_features
     if sensitive_features is None:
@@ -113,23 +123,22 @@ def read_groups_or_unknown(sensitive_features: Any, n_rows: int, unknown: str = 
             parameter="sensitive_features",
         )
     _refuse_names(sensitive_features, n_rows)
-    columns = _group_columns(sensitive_features)
-    if not columns:
+    table = _value_columns(sensitive_features)
+    if not table:
         raise InputError(
             "sensitive_features has no column. Pass the group of each row.",
             parameter="sensitive_features",
         )
+    hint = ", or a table of several columns"
+    columns = [code_values(values, "sensitive_features", "group", hint) for values in table]
     for coded in columns:
-        check_length(coded.codes, "sensitive_features", n_rows)
-        texts = (value for value in coded.values if isinstance(value, str))
-        check_text(texts, "sensitive_features", "sensitive_features")
+        check_values(coded, "sensitive_features", "sensitive_features", n_rows)
     is_missing = np.any([coded.codes < 0 for coded in columns], axis=0)
     if is_missing.all() or (is_missing.any() and unknown != "ignore"):
         raise _missing_groups(int(is_missing.sum()), n_rows)
     if is_missing.any():
         return _known_groups(columns, is_missing)
-    parts = [sorted_groups(coded) for coded in columns]
-    return parts[0] if len(parts) == 1 else _intersections(parts)
+    return _intersections(columns)
 
 
 def _refuse_names(sensitive_features: Any, n_rows: int) -> None:
@@ -175,12 +184,11 @@ def _missing_groups(n_missing: int, n_rows: int) -> InputError:
 def _known_groups(columns: Sequence[Coded], is_missing: NDArray[np.bool_]) -> Groups:
     """Return the groups of rows of which some are unknown: these have the code −1."""
     known = ~is_missing
-    parts = []
+    present_columns = []
     for coded in columns:
         present, codes = np.unique(coded.codes[known], return_inverse=True)
-        values = [coded.values[code] for code in present]
-        parts.append(sorted_groups(Coded(codes, values)))
-    groups = parts[0] if len(parts) == 1 else _intersections(parts)
+        present_columns.append(Coded(codes, [coded.values[code] for code in present]))
+    groups = _intersections(present_columns)
 
     def on_all_rows(codes: NDArray[np.intp]) -> NDArray[np.intp]:
         whole = np.full(len(known), -1, dtype=np.intp)
@@ -200,17 +208,11 @@ def sensitive_names(sensitive_features: Any) -> tuple[str, ...] | None:
     return None
 
 
-def _group_columns(sensitive_features: Any) -> list[Coded]:
-    native = from_native(sensitive_features, "sensitive_features")
-    if isinstance(native, nw.Series):
-        return [_code_groups(native)]
-    if isinstance(native, nw.DataFrame):
-        return [_code_groups(series) for series in native.iter_columns()]
-    if isinstance(sensitive_features, dict):
-        named = {f"sensitive_features[{k!r}]": v for k, v in sensitive_features.items()}
-        return [_code_groups(one_dimensional(c, k)) for k, c in named.items()]
-    is_array = isinstance(sensitive_features, np.ndarray)  # entries of lists keep their types
-    array = np.asarray(sensitive_features, dtype=None if is_array else object)
+def _value_columns(sensitive_features: Any) -> list[Any]:
+    named = columns_by_name(sensitive_features, "sensitive_features")
+    if named is not None:
+        return list(named.values())
+    array = array_of_values(sensitive_features)
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] == 0:
@@ -219,18 +221,45 @@ def _group_columns(sensitive_features: Any) -> list[Coded]:
             f"shape {array.shape}.",
             parameter="sensitive_features",
         )
-    return [_code_groups(column) for column in array.T]
+    return list(array.T)
 
 
-def _code_groups(values: nw.Series[Any] | NDArray[Any]) -> Coded:
+def columns_by_name(values: Any, parameter: str) -> dict[Any, Any] | None:
+    """Return the columns of a series, a frame or a dict by name; None for anything else."""
+    native = from_native(values, parameter)
+    if isinstance(native, nw.Series):
+        return {native.name: native}
+    if isinstance(native, nw.DataFrame):
+        return {column.name: column for column in native.iter_columns()}
+    if isinstance(values, dict):
+        places = {name: f"{parameter}[{name!r}]" for name in values}
+        return {name: one_dimensional(values[name], place) for name, place in places.items()}
+    return None
+
+
+def array_of_values(values: Any) -> NDArray[Any]:
+    """Return values as an array in which entries of lists keep their types."""
+    return np.asarray(values, dtype=None if isinstance(values, np.ndarray) else object)
+
+
+def code_values(
+    values: Any, place: str, kind: str, hint: str = "", parameter: str = "sensitive_features"
+) -> Coded:
+    """Return codes of a series or an array (n,); values that cannot name a `kind` are refused."""
     try:
         return code_array(values) if isinstance(values, np.ndarray) else code_series(values)
     except TypeError as error:
         raise InputTypeError(
-            f"sensitive_features holds values that cannot name a group ({error}). Pass one number "
-            "or text per row, or a table of several columns.",
-            parameter="sensitive_features",
+            f"{place} holds values that cannot name a {kind} ({error}). Pass one number or text "
+            f"per row{hint}.",
+            parameter=parameter,
         ) from error
+
+
+def check_values(coded: Coded, place: str, parameter: str, n_rows: int) -> None:
+    """Refuse codes of another number of rows, and text that no file can hold."""
+    check_length(coded.codes, place, n_rows)
+    check_text((value for value in coded.values if isinstance(value, str)), place, parameter)
 
 
 def sorted_groups(coded: Coded) -> Groups:
@@ -245,7 +274,11 @@ def sorted_groups(coded: Coded) -> Groups:
     return Groups(np.argsort(order)[coded.codes], tuple(values[i] for i in order))
 
 
-def _intersections(parts: Sequence[Groups]) -> Groups:
+def _intersections(columns: Sequence[Coded]) -> Groups:
+    """Return the groups of one column, or the combinations of several that occur."""
+    parts = [sorted_groups(coded) for coded in columns]
+    if len(parts) == 1:
+        return parts[0]
     codes, first_rows = joint_codes([part.codes for part in parts])
     labels = [[part.labels[code] for code in part.codes[first_rows]] for part in parts]
     return Groups(codes, tuple(zip(*labels, strict=True)), tuple(part.codes for part in parts))
@@ -337,3 +370,123 @@ def check_group_names(names: Mapping[Any, Any], values: set[Any]) -> None:
             "change the values of sensitive_features for that.",
             parameter="group_names",
         )
+
+
+# ---------------------------------------------------------------------------------------------
+# Probabilities of the groups, which stand in the place of groups that are not known
+
+
+def read_group_probabilities(probabilities: Any) -> Groups:
+    """Return the groups with their probabilities; rows are scaled to sum to exactly 1.
+
+    `probabilities` has shape (n, n_groups): an array, or a frame whose columns are named after the
+    groups. The groups of an array are called 0, 1, 2, …
+    """
+    values, labels = _as_table(probabilities)
+    if values.shape[1] < 2:
+        raise InputError(
+            f"{NAME} has {n_of(values.shape[1], 'column')}, but fairness compares at least 2 "
+            "groups. Pass one column per group; for two groups p and 1 − p.",
+            parameter=NAME,
+        )
+    for is_bad, what in (
+        (~np.isfinite(values).all(axis=1), "a value that is missing or infinite"),
+        ((values < 0).any(axis=1), "a negative probability"),
+    ):
+        if is_bad.any():
+            row = int(np.argmax(is_bad))
+            raise InputError(
+                f"Row {row} of {NAME} has {what}: {values[row].tolist()}. Pass probabilities in "
+                "[0, 1] for every group. Where nothing is known about a person, pass the shares "
+                "of the groups in the population.",
+                parameter=NAME,
+            )
+    sums = values.sum(axis=1)
+    is_off = np.abs(sums - 1) > TOLERANCE
+    if is_off.any():
+        row = int(np.argmax(is_off))
+        raise InputError(
+            f"Row {row} of {NAME} sums to {sums[row]:.6g}, not to 1 "
+            f"({n_of(int(is_off.sum()), 'such row')} in {len(sums)}). Each row holds one "
+            "probability per group. Divide every row by its sum, or add a column for all others.",
+            parameter=NAME,
+        )
+    shares = values / sums[:, None]
+    return Groups(shares.argmax(axis=1), labels, probabilities=shares)
+
+
+def _as_table(probabilities: Any) -> tuple[NDArray[np.float64], tuple[Hashable, ...]]:
+    """Return the values, (n, n_groups), and the name of each group."""
+    native = from_native(probabilities, NAME)
+    labels: tuple[Hashable, ...] | None = None
+    if isinstance(native, nw.DataFrame):
+        labels = tuple(_column_labels(probabilities, native))
+        probabilities = native.to_numpy()
+    elif isinstance(native, nw.Series):
+        probabilities = native.to_numpy()
+    try:
+        values = np.asarray(probabilities, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(
+            f"{NAME} holds values that are no numbers ({error}). Pass one probability per row and "
+            "group.",
+            parameter=NAME,
+        ) from error
+    if values.ndim != 2 or not len(values):
+        raise InputError(
+            f"{NAME} has shape {values.shape}, but needs one row per person and one column per "
+            "group. For two groups with probability p, pass np.column_stack([1 - p, p]).",
+            parameter=NAME,
+        )
+    return values, tuple(range(values.shape[1])) if labels is None else labels
+
+
+def _column_labels(frame: Any, native: nw.DataFrame[Any]) -> list[Hashable]:
+    """Return the names of the columns; pandas may have names that are no text."""
+    names = getattr(frame, "columns", native.columns)
+    return [plain(name) for name in names]
+
+
+# ---------------------------------------------------------------------------------------------
+# Decisions together with true labels, groups and weights
+
+
+@dataclass(frozen=True)
+class GroupedDecisions:
+    """Checked decisions of n ≥ 1 rows; every array has shape (n,).
+
+    `y_pred` and `y_true` hold the labels as they were passed. `decisions` and `outcomes` say where
+    these equal the positive label. `y_true` and `outcomes` are None where true labels are unknown.
+    """
+
+    y_pred: NDArray[Any]
+    decisions: NDArray[np.bool_]
+    y_true: NDArray[Any] | None
+    outcomes: NDArray[np.bool_] | None
+    groups: Groups
+    weight: NDArray[np.float64]
+
+
+def read_decisions(
+    y_true: Any, y_pred: Any, sensitive_features: Any, pos_label: Any, sample_weight: Any = None
+) -> GroupedDecisions:
+    """Return checked decisions; `y_true` may be None, and otherwise uses the same two labels."""
+    check_same_rows(
+        {
+            "y_pred": y_pred,
+            "y_true": y_true,
+            "sensitive_features": sensitive_features,
+            "sample_weight": sample_weight,
+        }
+    )
+    labels: NDArray[Any] | None = None
+    outcomes: NDArray[np.bool_] | None = None
+    if y_true is None:
+        pred = read_labels(y_pred, "y_pred", allow_empty=False)
+        decisions = binary_outcome(pred, "y_pred", pos_label)
+    else:
+        pred, labels = read_label_pair(y_pred, y_true, ("y_pred", "y_true"))
+        outcomes, decisions = binary_outcomes((labels, pred), ("y_true", "y_pred"), pos_label)
+    groups = read_groups(sensitive_features, len(pred))
+    weight = check_weights(sample_weight, len(pred))
+    return GroupedDecisions(pred, decisions, labels, outcomes, groups, weight)

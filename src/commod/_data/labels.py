@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from commod._data.arrays import Mask
 from commod._data.codes import check_text, code_series, is_numeric, plain
+from commod._data.frames import objects
 from commod._data.tables import as_array, from_native
 from commod._text import did_you_mean, list_names, n_of, shown
 from commod.exceptions import InputError, InputTypeError
@@ -170,20 +171,14 @@ def _array_of_series(series: nw.Series[Any]) -> NDArray[Any]:
         if coded.codes.min(initial=0) < 0:
             return coded.objects()
         return _typed(coded.values)[coded.codes]
-    return _object_array(series.to_list())
+    return objects(series.to_list())
 
 
 def _typed(scalars: list[Any]) -> NDArray[Any]:
     """Return a typed array where all scalars share one type, else an object array."""
     if set(map(type, scalars)) in ({int}, {float}, {bool}, {str}):
         return np.array(scalars)
-    return _object_array(scalars)
-
-
-def _object_array(values: Sequence[Any]) -> NDArray[Any]:
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
+    return objects(scalars)
 
 
 def is_label_in(label: Any, known: Sequence[Any]) -> bool:

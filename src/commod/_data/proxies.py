@@ -20,9 +20,8 @@ MAX_ROWS = 50_000  # in the sample, over all groups
 MIN_ROWS_OF_GROUP = 10  # below this, a column that does not depend on the group reaches 0.9
 MAX_GROUPS = 50  # the largest groups; all others count as one
 MAX_BINS = 50  # of a numeric column
-MIN_ROWS_OF_VALUE = (
-    5  # of the sample, whose rows may stand for several people; rarer values count as one
-)
+# Values with fewer rows of the sample count as one. Its rows may stand for several people.
+MIN_ROWS_OF_VALUE = 5
 
 Counts = NDArray[np.float64]
 

@@ -6,19 +6,24 @@ A fit reads the scores in several scans, so they are computed once and kept:
 - DuckDB, polars, Arrow datasets and Parquet files: Arrow batches stream through the model. The
   scores and the columns that are needed go into a temporary Parquet file.
 - Spark: workers score their partitions, and Spark keeps the result in its cache.
+
+Arrow batches lose two things when they become pandas frames one by one. Whole numbers and booleans
+change their type where a batch has a missing value, and each batch has its own categories.
+`BatchTypes` holds what the whole table says about both.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import pickle
 import re
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from glob import glob
 from importlib import import_module
 from pathlib import Path
@@ -28,29 +33,17 @@ import narwhals as nw
 import numpy as np
 
 from commod._data.arrays import Floats
-from commod._data.base_model import check_ready, names_of_model
-from commod._data.batch_scores import (
-    BatchTypes,
-    FunctionModel,
-    dictionary_columns,
-    dictionary_values,
-    is_function,
-    model_name,
-    pandas_rows,
-    partition_scorer,
-    regrouped,
-    score_rows,
-    types_of_table,
-    worker_text,
-)
-from commod._data.frames import GLOB, hive_columns, no_column, open_frame
+from commod._data.base_model import check_ready, model_columns, names_of_model, proba_of_model
+from commod._data.frames import GLOB, hive_columns, no_column, open_frame, parquet_pattern
 from commod._data.spark_lookup import is_spark
 from commod._data.tables import FreeNames
 from commod._io.optional import import_optional
+from commod._io.queries import quoted
 from commod._text import shorten
 from commod.exceptions import BaseModelError, InputError
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 BATCH_ROWS = 65_536  # that a model gets at a time
@@ -101,7 +94,8 @@ def with_scores(
     [(3, 0.75)]
     """
     import_optional("pyarrow", "parquet", "Scoring a frame by batches")
-    if is_function(model):
+    is_classifier = hasattr(model, "predict_proba") or hasattr(model, "decision_function")
+    if callable(model) and not is_classifier and not isinstance(model, type):
         model = FunctionModel(model)
     check_ready(model)
     lazy = open_frame(frame)
@@ -158,27 +152,18 @@ class ScoringJob:
         """Return the number of rows, and the columns of `BatchTypes.incomplete`; one scan."""
         schema = self.lazy.collect_schema()
         changing = [c for c in self.columns if schema[c].is_integer() or schema[c] == nw.Boolean]
-        names = FreeNames(())
-        counts = [nw.len().alias(names.take("n"))]
-        counts += [nw.col(c).count().alias(names.take(f"known{i}")) for i, c in enumerate(changing)]
+        counts = [nw.len().alias("n")]
+        counts += [nw.col(c).count().alias(f"known{i}") for i, c in enumerate(changing)]
         n_rows, *known = self.lazy.select(*counts).collect(backend="pyarrow").row(0)
         is_incomplete = zip(changing, known, strict=True)
         return int(n_rows), frozenset(c for c, n in is_incomplete if n < n_rows)
-
-    def scored(self, frame: Any, n_rows: int, first: tuple[Any, Floats]) -> ScoredFrame:
-        """Return the frame with its scores."""
-        return ScoredFrame(frame, self.name, n_rows, *first)
-
-    def first_scores(self, rows: Any) -> tuple[Any, Floats]:
-        """Return some rows with their scores; so a model that cannot score fails at once."""
-        return rows, score_rows(self.model, rows, 0)
 
     def in_memory(self, frame: nw.DataFrame[Any]) -> ScoredFrame:
         """Return a frame that is in memory with a column of scores."""
         read, kept = frame.select(self.columns), frame.select(self.kept)
         is_pandas = frame.implementation.is_pandas()  # a model gets its rows as they are
         table = None if is_pandas else read.to_arrow()
-        types = BatchTypes() if table is None else types_of_table(table)
+        types = BatchTypes() if table is None else _types_of_table(table)
 
         def rows_from(start: int, n_rows: int) -> Any:
             if table is None:
@@ -193,8 +178,8 @@ class ScoringJob:
         else:
             column = nw.new_series(self.name, scores, nw.Float64, backend=frame.implementation)
             scored = kept.with_columns(column).to_native()
-        first = rows_from(0, FIRST_ROWS), scores[:FIRST_ROWS]
-        return self.scored(scored, len(frame), first)
+        first_rows = rows_from(0, FIRST_ROWS)
+        return ScoredFrame(scored, self.name, len(frame), first_rows, scores[:FIRST_ROWS])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -211,12 +196,14 @@ def _in_a_file(job: ScoringJob) -> Iterator[ScoredFrame]:
     coded = dictionary_columns(head.select(job.columns).schema)
     categories = dictionary_values(source.tables(coded)) if coded else {}
     types = BatchTypes(incomplete, categories)
-    first = job.first_scores(pandas_rows(head.select(job.columns), types))
+    first_rows = pandas_rows(head.select(job.columns), types)
+    first_scores = score_rows(job.model, first_rows, 0)  # a model that cannot score fails at once
     with tempfile.TemporaryDirectory(prefix="commod-scores-", ignore_cleanup_errors=True) as folder:
         _check_disk(folder, head.select(job.kept), n_rows)
         path = str(Path(folder) / "scores.parquet")
         _write_scores(job, source, types, path, head)
-        yield job.scored(_open_scores(job.lazy, path), n_rows, first)
+        frame = _open_scores(job.lazy, path)
+        yield ScoredFrame(frame, job.name, n_rows, first_rows, first_scores)
 
 
 def _write_scores(
@@ -291,8 +278,8 @@ def _open_scores(lazy: nw.LazyFrame[Any], path: str) -> Any:
     """Return the file as a frame of the engine that the original is in."""
     if lazy.implementation.is_polars():
         return import_module("polars").scan_parquet(path)
-    quoted = path.replace("'", "''")  # a query on the relation runs in its own database
-    return lazy.to_native().query("commod_frame", f"SELECT * FROM read_parquet('{quoted}')")
+    query = "SELECT * FROM read_parquet(" + quoted(path, "'") + ")"
+    return lazy.to_native().query("commod_frame", query)  # a query runs in its own database
 
 
 @dataclass(frozen=True)
@@ -306,7 +293,7 @@ class ArrowSource:
         """Return the first rows."""
         if self.dataset is not None:
             return self.dataset.head(FIRST_ROWS, columns=list(columns))
-        return _first_rows(self.lazy, columns)
+        return self.lazy.select(*columns).head(FIRST_ROWS).collect(backend="pyarrow").to_native()
 
     def tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield all rows, BATCH_ROWS at a time."""
@@ -333,21 +320,15 @@ def _polars_batches(native: Any) -> Iterator[Any]:
         yield from native.collect().iter_slices(BATCH_ROWS)
 
 
-def _first_rows(lazy: nw.LazyFrame[Any], columns: Sequence[str]) -> pa.Table:
-    return lazy.select(*columns).head(FIRST_ROWS).collect(backend="pyarrow").to_native()
-
-
 def _arrow_source(job: ScoringJob) -> ArrowSource:
     """Return where batches come from: Parquet files and datasets keep types that engines lose."""
     original = job.original
     if hasattr(original, "scanner"):
         return ArrowSource(job.lazy, original)
     if isinstance(original, str | os.PathLike):
-        path = str(original)
-        pattern = path if any(mark in path for mark in GLOB) else None
-        if pattern is None and Path(path).is_dir():
-            pattern = str(Path(path) / "**" / "*.parquet")
-        files = sorted(glob(pattern, recursive=True)) if pattern else [path]
+        path = parquet_pattern(str(original))
+        is_pattern = any(mark in path for mark in GLOB)
+        files = sorted(glob(path, recursive=True)) if is_pattern else [path]
         if files:  # a pattern of a remote store is read by the engine
             arrow, dataset = import_module("pyarrow"), import_module("pyarrow.dataset")
             folders = arrow.schema([(name, arrow.string()) for name in hive_columns(files)])
@@ -366,17 +347,17 @@ def _in_spark(job: ScoringJob) -> Iterator[ScoredFrame]:
     types = import_module("pyspark.sql.types")
     _, incomplete = job.survey()
     batch_types = BatchTypes(incomplete)
-    first = job.first_scores(pandas_rows(_first_rows(job.lazy, job.columns), batch_types))
+    first_rows = pandas_rows(ArrowSource(job.lazy).head(job.columns), batch_types)
+    first_scores = score_rows(job.model, first_rows, 0)  # a model that cannot score fails at once
     frame: Any = job.lazy.select(*job.needed).to_native()
     schema = types.StructType([*(frame.schema[name] for name in job.kept)])
     schema.add(job.name, types.DoubleType())
-    score = partition_scorer(_pickled(job.model), job.columns, job.kept, job.name, batch_types)
+    score = _partition_scorer(_pickled(job.model), job.columns, job.kept, job.name, batch_types)
     with warnings.catch_warnings():  # about versions of pandas, though batches are Arrow's
         warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
         scored = frame.mapInArrow(score, schema).persist()
     try:
-        n_rows = _count_scored(scored)
-        yield job.scored(scored, n_rows, first)
+        yield ScoredFrame(scored, job.name, _count_scored(scored), first_rows, first_scores)
     finally:
         scored.unpersist()
 
@@ -402,5 +383,208 @@ def _count_scored(scored: Any) -> int:
         if found := re.search(r"BaseModelError: (.+)", text):
             raise BaseModelError(found[1].strip(), parameter="estimator") from error
         if found := re.search(r"No module named '([^'.]+)", text):
-            raise BaseModelError(worker_text(found[1]), parameter="estimator") from error
+            raise BaseModelError(_worker_text(found[1]), parameter="estimator") from error
         raise
+
+
+def _partition_scorer(
+    payload: bytes, columns: Sequence[str], kept: Sequence[str], name: str, types: BatchTypes
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function that a Spark worker calls with the batches of a partition.
+
+    It yields the `kept` columns and the scores under `name`. `payload` is the pickled model.
+    """
+
+    def score(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        arrow = import_module("pyarrow")
+        model, first = _load_on_worker(payload), 0
+        place = _partition_name()
+        for batch in batches:
+            rows = pandas_rows(arrow.Table.from_batches([batch.select(list(columns))]), types)
+            scores = arrow.array(score_rows(model, rows, first, place), arrow.float64())
+            arrays = [batch.column(column) for column in kept]
+            yield arrow.RecordBatch.from_arrays([*arrays, scores], [*kept, name])
+            first += len(batch)
+
+    return score
+
+
+def _load_on_worker(payload: bytes) -> Any:
+    try:
+        return pickle.loads(payload)
+    except ImportError as error:
+        package = (error.name or str(error)).partition(".")[0]
+        raise BaseModelError(_worker_text(package), parameter="estimator") from error
+
+
+def _worker_text(package: str) -> str:
+    """Return what to do where a Spark worker lacks a package."""
+    return (
+        f"A Spark worker cannot import {package!r}, which scoring with the base model needs. "
+        "Install it on the workers in the version that is installed here (see spark.archives), or "
+        "write the scores into a column and pass ScoreColumn('its name')."
+    )
+
+
+def _partition_name() -> str:
+    context = import_module("pyspark").TaskContext.get()
+    return "a partition" if context is None else f"Spark partition {context.partitionId()}"
+
+
+# ---------------------------------------------------------------------------------------------
+# Batches: a model sees each of them in the types of the whole table
+
+
+@dataclass(frozen=True)
+class BatchTypes:
+    """What one batch does not show about its columns.
+
+    - `incomplete`: columns of whole numbers or booleans with a missing value in some row. In
+      memory, pandas holds them as float64 or as objects.
+    - `categories`: for each column of categories, the values of all batches.
+    """
+
+    incomplete: frozenset[str] = frozenset()
+    categories: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+
+class FunctionModel:
+    """A function from a frame to scores, of shape (n,) or (n, 2), as a base model."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function = function
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return what the function gives."""
+        return self.function(X)
+
+
+def regrouped(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.Table]:
+    """Yield the rows of Arrow batches as tables of `n_rows` rows; the last one has the remainder.
+
+    Batches of single rows would make a model slow, and empty ones would make it fail.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> batches = [pa.record_batch({"a": [i] * i}) for i in (0, 1, 4)]
+    >>> [table["a"].to_pylist() for table in regrouped(batches, 2)]
+    [[1, 4], [4, 4], [4]]
+    """
+    arrow = import_module("pyarrow")
+    waiting: list[pa.RecordBatch] = []
+    n_waiting = 0
+    for batch in batches:
+        waiting += [batch] if len(batch) else []
+        n_waiting += len(batch)
+        while n_waiting >= n_rows:
+            table = arrow.Table.from_batches(waiting)
+            yield table.slice(0, n_rows)
+            waiting = [part for part in table.slice(n_rows).to_batches() if len(part)]
+            n_waiting -= n_rows
+    if n_waiting:
+        yield arrow.Table.from_batches(waiting)
+
+
+def dictionary_values(tables: Iterable[pa.Table]) -> dict[str, list[Any]]:
+    """Return the categories of dictionary columns over all batches, by first appearance."""
+    values: dict[str, dict[Any, None]] = {}
+    for table in tables:
+        for name in dictionary_columns(table.schema):
+            known = values.setdefault(name, {})
+            for chunk in table[name].chunks:
+                known.update(dict.fromkeys(chunk.dictionary.to_pylist()))
+    return {name: list(known) for name, known in values.items()}
+
+
+def dictionary_columns(schema: pa.Schema) -> list[str]:
+    """Return the columns of categories."""
+    types = import_module("pyarrow").types
+    return [column.name for column in schema if types.is_dictionary(column.type)]
+
+
+def _types_of_table(table: pa.Table) -> BatchTypes:
+    """Return the types of a table that is in memory."""
+    types = import_module("pyarrow").types
+    incomplete = [
+        column.name
+        for column in table.schema
+        if types.is_integer(column.type) or types.is_boolean(column.type)
+        if table[column.name].null_count
+    ]
+    return BatchTypes(frozenset(incomplete), dictionary_values([table]))
+
+
+def pandas_rows(table: pa.Table, types: BatchTypes) -> pd.DataFrame:
+    """Return a batch as a pandas frame, in the types that the whole table has in memory.
+
+    Decimal numbers become floats.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> batch = pa.table({"n": [1, 2], "is_new": [True, False]})
+    >>> pandas_rows(batch, BatchTypes(frozenset({"n", "is_new"}))).dtypes.astype(str).tolist()
+    ['float64', 'object']
+    """
+    arrow = import_module("pyarrow")
+    for position, column in enumerate(table.schema):
+        if arrow.types.is_decimal(column.type):
+            numbers = table.column(position).cast(arrow.float64())
+            table = table.set_column(position, column.name, numbers)
+        elif arrow.types.is_dictionary(column.type):
+            table = table.set_column(position, column.name, _signed_codes(table.column(position)))
+    rows: pd.DataFrame = table.to_pandas()
+    for name in types.incomplete.intersection(rows.columns):
+        dtype = rows[name].dtype
+        if isinstance(dtype, np.dtype) and dtype.kind in "biu":  # types of pandas keep theirs
+            rows[name] = rows[name].astype(object if dtype.kind == "b" else "float64")
+    for name in dictionary_columns(table.schema):
+        if name in types.categories:
+            rows[name] = rows[name].cat.set_categories(list(types.categories[name]))
+    return rows
+
+
+def _signed_codes(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a dictionary column with signed codes: PyArrow 17 makes pandas of no others."""
+    arrow = import_module("pyarrow")
+    kind = column.type
+    if not arrow.types.is_unsigned_integer(kind.index_type):
+        return column
+    chunks = [
+        arrow.DictionaryArray.from_arrays(
+            chunk.indices.cast(arrow.int64()), chunk.dictionary, ordered=kind.ordered
+        )
+        for chunk in column.chunks
+    ]
+    signed = arrow.dictionary(arrow.int64(), kind.value_type, ordered=kind.ordered)
+    return arrow.chunked_array(chunks, type=signed)
+
+
+def score_rows(model: Any, rows: Any, first: int, place: str = "the frame") -> Floats:
+    """Return the checked scores of a batch, shape (n,).
+
+    An error names its rows; the batch begins with row `first`, counted from 0, of the `place`.
+    """
+    n_rows = len(rows)
+    if not n_rows:
+        return np.zeros(0)
+    where = f"rows {first + 1:,} to {first + n_rows:,} of {place}"
+    try:
+        return proba_of_model(model, model_columns(model, rows), n_rows)[:, 1]
+    except BaseModelError as error:
+        raise BaseModelError(f"In {where}: {error}", parameter="estimator") from error
+    except Exception as error:  # a model may raise anything
+        reason = shorten(" ".join(str(error).split()), 300) or "no reason given"
+        raise BaseModelError(
+            f"The base model {model_name(model)} failed on {where} ({type(error).__name__}: "
+            f"{reason}). It gets the columns as a pandas frame. Correct these rows, or the model.",
+            parameter="estimator",
+        ) from error
+
+
+def model_name(model: Any) -> str:
+    """Return the name of a model for sentences."""
+    if isinstance(model, FunctionModel):
+        return str(getattr(model.function, "__name__", type(model.function).__name__))
+    return type(model).__name__

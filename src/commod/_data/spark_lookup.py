@@ -19,6 +19,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._io.queries import quoted
+
 Frame = TypeVar("Frame", nw.LazyFrame[Any], nw.DataFrame[Any] | nw.LazyFrame[Any])
 
 VALUES_PER_SLOT = 4  # fewer values make more lists, which every task of Spark receives
@@ -87,7 +89,7 @@ def with_looked_up(frame: Frame, lookups: Mapping[str, SparkLookup]) -> Frame:
 
 def _looked_up(F: Any, lookup: SparkLookup) -> Any:
     """Return the number of each row as a Spark column; `F` is the module of functions."""
-    column = F.col("`" + lookup.column.replace("`", "``") + "`")
+    column = F.col(quoted(lookup.column, "`"))
     known = list(lookup.numbers)
     if lookup.is_text:
         value = F.collate(column, "UTF8_BINARY")

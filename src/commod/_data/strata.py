@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import narwhals as nw
-import numpy as np
-
-from commod._data.codes import Coded, check_text, code_array, code_series
+from commod._data.codes import Coded, code_array
 from commod._data.columns import read_columns
-from commod._data.groups import Groups, sorted_groups
-from commod._data.labels import check_length, one_dimensional
-from commod._data.tables import from_native
+from commod._data.groups import (
+    Groups,
+    array_of_values,
+    check_values,
+    code_values,
+    columns_by_name,
+    sorted_groups,
+)
 from commod._text import did_you_mean, list_names, n_of, shown
-from commod.exceptions import InputError, InputTypeError
+from commod.exceptions import InputError
 
 UNNAMED = "control_features"  # the name of a column that has none
 
@@ -62,22 +64,11 @@ def read_control_features(control_features: Any, n_rows: int) -> ControlFeatures
     A column is a series, an array (n,), an array (n, 1), or one of a frame or a dict. A column
     without a name is called "control_features".
     """
-    return ControlFeatures(_columns(control_features), n_rows)
-
-
-def _columns(control_features: Any) -> dict[str, Any]:
-    native = from_native(control_features, "control_features")
-    if isinstance(native, nw.Series):
-        return {str(native.name) if native.name not in (None, "") else UNNAMED: native}
-    if isinstance(native, nw.DataFrame):
-        return {str(name): native[name] for name in native.columns}
-    if isinstance(control_features, dict):
-        return {
-            str(name): one_dimensional(column, f"control_features[{name!r}]")
-            for name, column in control_features.items()
-        }
-    is_array = isinstance(control_features, np.ndarray)  # entries of lists keep their types
-    array = np.asarray(control_features, dtype=None if is_array else object)
+    named = columns_by_name(control_features, "control_features")
+    if named is not None:
+        names = {name: UNNAMED if name in (None, "") else str(name) for name in named}
+        return ControlFeatures({names[name]: named[name] for name in named}, n_rows)
+    array = array_of_values(control_features)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -86,7 +77,7 @@ def _columns(control_features: Any) -> dict[str, Any]:
             f"got shape {array.shape}.",
             parameter="control_features",
         )
-    return {UNNAMED: array}
+    return ControlFeatures({UNNAMED: array}, n_rows)
 
 
 def read_stratum_column(
@@ -98,16 +89,8 @@ def read_stratum_column(
     what the caller passed it as.
     """
     place = f"{parameter}[{name!r}]" if name != parameter else parameter
-    try:
-        coded = code_array(values) if isinstance(values, np.ndarray) else code_series(values)
-    except TypeError as error:
-        raise InputTypeError(
-            f"{place} holds values that cannot name a stratum ({error}). Pass one number or text "
-            "per row.",
-            parameter=parameter,
-        ) from error
-    check_length(coded.codes, place, n_rows)
-    check_text((v for v in coded.values if isinstance(v, str)), place, parameter)
+    coded = code_values(values, place, "stratum", parameter=parameter)
+    check_values(coded, place, parameter, n_rows)
     refuse_missing(int((coded.codes < 0).sum()), n_rows, place, parameter)
     return sorted_groups(coded)
 

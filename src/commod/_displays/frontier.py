@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from commod._displays._style import axes_or_new
-from commod._study.frontier import Frontier, frontier
+from commod._study.curve import Frontier
+from commod._study.frontier import frontier
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,20 +84,16 @@ def replacement_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     In a block of `written_together` the file is replaced when that block ends.
     """
-    replacement = _begin(path)
-    waiting = _together.get()
-    is_waiting = False
-    try:
+    replacement, waiting = _begin(path), _together.get()
+    with ExitStack() as stack:
+        stack.callback(_discard, replacement)
         with _named_errors(replacement.path):
             yield replacement.temporary
         if waiting is None:
             _rename([replacement])
         else:
             waiting.append(replacement)
-            is_waiting = True
-    finally:
-        if not is_waiting:
-            _discard(replacement)
+            stack.pop_all()  # the block of `written_together` discards it
 
 
 def remove_unfinished() -> None:

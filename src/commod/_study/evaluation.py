@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import has_fit_parameter
 
 from commod._data.arrays import Mask
 from commod._data.base_model import BaseScores
@@ -31,18 +30,19 @@ from commod.exceptions import InputError
 from commod.metrics._cells import Cells, Strata, count_cells, fairness_of
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 from commod.metrics._outscoring import Sides, change_shares
-from commod.updates._controlled_parameters import given_groups
 from commod.updates._fit_rows import read_strata
 from commod.updates._interface import AllowedChanges, Decisions, RawRows
 from commod.updates._problem import ComparedCells, Standing
 from commod.updates.base import BaseUpdate, expected_moves
 
 Counts = NDArray[np.int64]
+Rows = TypeVar("Rows", bound="EvaluationRows")
 
 ROUNDING = 1e-9  # share of all rows by which sums of probabilities may be off
 LOOSER = 1e-9  # than the values of several constraints, which have 12 digits
 ANY_CHANGE = AllowedChanges()
 EVERYBODY = slice(None)
+NAME = "sensitive_probabilities"
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class EvaluationRows:
 
         With `in_expectation`, decisions may be random and `allowed` does not count.
         """
-        if np.isnan(fairness) or (self._is_simple and not self._sizes.all()):
+        if np.isnan(fairness) or (self._is_simple and not self._counts[0].all()):
             return float("nan")
         if not self._is_simple:
             return self._general_limit(self._compared, fairness, allowed) / len(self)
@@ -249,10 +249,6 @@ class EvaluationRows:
         """Return sizes and positives of the cells, before any change."""
         return count_cells(self._cells, self.before, self.people)
 
-    @property
-    def _sizes(self) -> Counts:
-        return self._counts[0]
-
     def _limit_of(self, after: Decisions, allowed: AllowedChanges) -> float:
         """Return the fewest changes for exactly the fairness of `after`; NaN where undefined.
 
@@ -262,7 +258,7 @@ class EvaluationRows:
             is_fixed = after.dtype == np.bool_
             value = self.fairness(after) if is_fixed else float("nan")
             return self._general_limit(self._compared.loosened(after), value, allowed)
-        if not self._sizes.all():
+        if not self._counts[0].all():
             return float("nan")
         if after.dtype != np.bool_:
             value = self.fairness(after)
@@ -371,19 +367,29 @@ def read_evaluation_rows(
     counted = in_totals(groups.codes, is_hidden, int((~groups.is_known).sum()))
     group, label = np.append(numbers, -1)[groups.codes], _read_true_labels(update, rows.y, n)
     constraints = update.stated().constraints
-    return EvaluationRows(
-        constraints=constraints[0],
+    return rows_of_update(
+        EvaluationRows,
+        update,
+        counted=counted,
         before=base.decisions,
         label=label,
         group=group,
         n_groups=len(compared),
-        gain_raises=bool(update.favorable_label_ == update.pos_label_),
         n_groups_left_out=int((numbers < 0).sum()),
+        scores=base.for_positive.scores,
+        strata=read_strata(constraints, rows.X, group, len(compared), label),
+    )
+
+
+def rows_of_update(kind: type[Rows], update: BaseUpdate, *, counted: Mask, **rows: Any) -> Rows:
+    """Return rows with what a fitted update states; totals have those that are `counted` (n,)."""
+    return kind(
+        constraints=update.stated().constraints[0],
+        gain_raises=bool(update.favorable_label_ == update.pos_label_),
         in_totals=EVERYBODY if counted.all() else counted,
         outcome=label_text(None, plain(update.pos_label_)),
-        scores=base.for_positive.scores,
         standing=update.standing(),
-        strata=read_strata(constraints, rows.X, group, len(compared), label),
+        **rows,
     )
 
 
@@ -420,33 +426,6 @@ def each_warning_once() -> Iterator[None]:
         yield
     for message, category in dict.fromkeys((str(w.message), w.category) for w in caught):
         warnings.warn(message, category, stacklevel=4)
-
-
-NAME = "sensitive_probabilities"
-
-
-def read_fit_groups(
-    update: Any, X: Any, sensitive_features: Any, sensitive_probabilities: Any, X_eval: Any
-) -> Any:
-    """Return the sensitive features, or groups with probabilities, for the fits of a frontier.
-
-    Updates are measured on people whose group is known, so probabilities need other rows for that.
-    """
-    if sensitive_probabilities is None:
-        return sensitive_features
-    if not has_fit_parameter(update, NAME):
-        raise InputError(
-            f"{type(update).__name__} needs the group of each person, not {NAME}. Pass "
-            "sensitive_features of people whose group is known, or use ControlledDebiaser.",
-            parameter=NAME,
-        )
-    if X_eval is None:
-        raise InputError(
-            f"With {NAME}, a frontier needs people whose group is known to measure on. Pass them "
-            "as X_eval, y_eval and sensitive_features_eval.",
-            parameter=NAME,
-        )
-    return given_groups(update, X, sensitive_features, sensitive_probabilities)
 
 
 def refuse_probabilities(sensitive_probabilities: Any, reason: str) -> None:

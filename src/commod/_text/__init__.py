@@ -31,7 +31,6 @@ from commod._text.phrases import (
     codes_text,
     distinct,
     distinct_pair,
-    has_interval,
     label_text,
     most_change_text,
     n_of,

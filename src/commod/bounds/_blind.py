@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from commod._data.arrays import Floats, Mask
 from commod._data.columns import Column, read_columns
+from commod._data.draws import row_hashes
 from commod._data.encoding import Encoding
 from commod._data.labels import check_length
-from commod._data.row_hash import row_hashes
 from commod._data.tables import check_same_rows
 from commod._evidence.cut import Stop, best_stop, evidence
 from commod._evidence.prices import Pricing, priced_rows

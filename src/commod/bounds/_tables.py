@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from commod._data.decisions import GroupedDecisions, read_decisions
+from commod._data.groups import GroupedDecisions, read_decisions
 from commod._data.labels import is_label_in
 from commod._data.parameters import check_choice
 from commod._text import shown

@@ -14,8 +14,8 @@ import pandas as pd
 
 from commod._io.optional import import_optional
 from commod._io.persistence import MODEL_TYPES
+from commod._io.sources import check_file
 from commod._io.tables import read_frame
-from commod._io.tables.sources import check_file
 from commod.cli._command import named_columns
 from commod.cli._engines import EngineOptions, TableSize
 from commod.cli._options import (

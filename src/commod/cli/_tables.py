@@ -16,7 +16,7 @@ from commod.exceptions import InputError
 
 if TYPE_CHECKING:
     from commod import Patch
-    from commod._io.tables.spark import SparkTable
+    from commod._io.spark import SparkTable
 
 OpenTable: TypeAlias = "SourceTable | SparkTable"
 PREFIX = "_commod_check_"  # a table with the columns of `commod apply` can be checked too
@@ -59,7 +59,7 @@ def open_local(
 def _open_spark(
     files: Sequence[str], options: TableOptions, printer: Printer, master: str | None
 ) -> OpenTable:
-    from commod._io.tables.spark import open_spark
+    from commod._io.spark import open_spark
 
     given = {
         "--type": options.types,

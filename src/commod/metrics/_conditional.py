@@ -6,8 +6,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
-from commod._data.decisions import GroupedDecisions, read_decisions
-from commod._data.groups import Groups
+from commod._data.groups import GroupedDecisions, Groups, read_decisions
 from commod._data.strata import UNNAMED, ControlFeatures, read_control_features
 from commod._data.tables import check_same_rows
 from commod.exceptions import InputError

@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from commod._data.decisions import GroupedDecisions, read_decisions
+from commod._data.groups import GroupedDecisions, read_decisions
 from commod._data.strata import ControlFeatures
 from commod.metrics._cells import fairness_of, group_shares
 from commod.metrics._conditional import (

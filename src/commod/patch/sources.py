@@ -13,12 +13,13 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.collation import TEXT_TYPES, has_collations, quoted, with_binary_text
 from commod._data.columns import Column as RawColumn
 from commod._data.columns import read_columns, type_of
 from commod._data.encoding import Encoding, matching_column
+from commod._data.frames import TEXT_TYPES, has_collations, with_binary_text
 from commod._data.spark_lookup import SparkLookup, is_spark, with_looked_up
 from commod._data.tables import FreeNames
+from commod._io.queries import quoted
 from commod._record import Value
 from commod.patch.content import (
     BinColumn,

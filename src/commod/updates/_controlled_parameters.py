@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from commod._data.group_probabilities import read_group_probabilities
-from commod._data.groups import UNKNOWN_GROUPS
+from commod._data.groups import UNKNOWN_GROUPS, read_group_probabilities
 from commod._data.parameters import check_choice, check_flag, check_number
 from commod._data.tables import check_same_rows
 from commod.bounds._tables import DIRECTIONS

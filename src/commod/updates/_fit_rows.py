@@ -15,10 +15,10 @@ from commod._data.arrays import Codes, Mask
 from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.disclosure import hidden_groups, in_totals
+from commod._data.draws import row_hashes
 from commod._data.groups import Groups
 from commod._data.labels import distinct_labels, is_label_in
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
-from commod._data.row_hash import row_hashes
 from commod._data.strata import read_condition
 from commod._text import (
     MAX_LISTED_GROUPS,

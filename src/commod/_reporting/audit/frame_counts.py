@@ -20,17 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.arrays import Floats, Mask
-from commod._data.collation import TEXT_TYPES, has_collations, with_binary_text
 from commod._data.disclosure import hidden_groups, in_totals
 from commod._data.frames import (
+    TEXT_TYPES,
     GroupTable,
     as_lazy,
     check_scalar_type,
     fetch,
+    has_collations,
     no_column,
     number_column,
     numbers,
     objects,
+    with_binary_text,
     without_nan,
 )
 from commod._data.tables import FreeNames

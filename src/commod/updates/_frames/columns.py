@@ -9,9 +9,17 @@ from typing import Any
 import narwhals as nw
 
 from commod._data.base_model import ScoreColumn, base_classes
-from commod._data.collation import TEXT_TYPES, has_collations, with_binary_text
 from commod._data.draws import FIT_SEEDS, with_draws, with_key
-from commod._data.frames import check_scalar_type, no_column, number_column, open_frame, without_nan
+from commod._data.frames import (
+    TEXT_TYPES,
+    check_scalar_type,
+    has_collations,
+    no_column,
+    number_column,
+    open_frame,
+    with_binary_text,
+    without_nan,
+)
 from commod._data.spark_lookup import is_spark
 from commod._data.tables import FreeNames
 from commod._text import shown

@@ -8,11 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from commod._io.interruption import (
-    call_within_patience,
-    has_abandoned_work,
-    run_interruptibly,
-)
+from commod._io.interruption import call_within_patience, has_abandoned_work, run_interruptibly
 from commod._io.optional import import_optional
 from commod.exceptions import InputError
 
@@ -25,9 +21,8 @@ Progress = Callable[[float], None]  # gets the share that is done, from 0 to 1
 
 def connect(spill: Path, memory_limit: str | None = None) -> duckdb.DuckDBPyConnection:
     """Return a connection to a database in memory; large results go to the folder `spill`."""
-    connection: duckdb.DuckDBPyConnection = import_optional(
-        "duckdb", "files", "Reading and writing files of tables"
-    ).connect()
+    package = import_optional("duckdb", "files", "Reading and writing files of tables")
+    connection: duckdb.DuckDBPyConnection = package.connect()
     settings: dict[str, str | bool] = {
         "temp_directory": str(spill),
         "preserve_insertion_order": True,  # the output has the order of the input
@@ -38,21 +33,20 @@ def connect(spill: Path, memory_limit: str | None = None) -> duckdb.DuckDBPyConn
         "enable_progress_bar_print": False,
     }
     for setting, value in settings.items():
-        _set(connection, setting, value)
+        text = quoted(str(value), "'")
+        try:
+            connection.execute(f"SET {setting} = {text}")
+        except package.Error as error:
+            raise InputError(
+                f"{setting.replace('_', ' ')} {value!r} cannot be used ({error_sentence(error)}). "
+                "Give a size such as '2GB'."
+            ) from error
     return connection
 
 
-def _set(connection: duckdb.DuckDBPyConnection, setting: str, value: str | bool) -> None:
-    import duckdb
-
-    text = "'" + str(value).replace("'", "''") + "'"
-    try:
-        connection.execute(f"SET {setting} = {text}")
-    except duckdb.Error as error:
-        raise InputError(
-            f"{setting.replace('_', ' ')} {value!r} cannot be used ({error_sentence(error)}). Give "
-            "a size such as '2GB'."
-        ) from error
+def quoted(name: str, mark: str = '"') -> str:
+    """Return a name in the quotes of DuckDB, or in others; a text in those of SQL with "'"."""
+    return mark + name.replace(mark, 2 * mark) + mark
 
 
 def run_query(
@@ -125,25 +119,26 @@ def error_sentence(error: Exception) -> str:
     return (message if separator and len(kind) < 25 else first)[:300].rstrip(".")
 
 
+def _unreadable_table(error: Exception) -> InputError:
+    return InputError(
+        f"The table cannot be read ({error_sentence(error)}). Check that its files are whole, and "
+        "that nobody changed them meanwhile."
+    )
+
+
 @contextmanager
-def translated_errors() -> Iterator[None]:
-    """Turn DuckDB errors into an InputError; for queries on a table that was opened."""
+def translated_errors(
+    explain: Callable[[Exception], InputError] = _unreadable_table,
+) -> Iterator[None]:
+    """Turn DuckDB errors into an InputError: that of `explain`, unless memory ran out."""
     import duckdb
 
     try:
         yield
     except duckdb.OutOfMemoryException as error:
-        raise memory_error() from error
-    except duckdb.Error as error:
         raise InputError(
-            f"The table cannot be read ({error_sentence(error)}). Check that its files are whole, "
-            "and that nobody changed them meanwhile."
+            "The table needs more memory than DuckDB may use. Pass fewer columns or rows; commod "
+            "apply takes a larger --memory-limit."
         ) from error
-
-
-def memory_error() -> InputError:
-    """Return the error for a query that needs more memory than it may use."""
-    return InputError(
-        "The table needs more memory than DuckDB may use. Pass fewer columns or rows; commod apply "
-        "takes a larger --memory-limit."
-    )
+    except duckdb.Error as error:
+        raise explain(error) from error

@@ -1,4 +1,4 @@
-"""Open delimited text files with DuckDB.
+r"""Open delimited text files with DuckDB, and find the kind of each of their columns.
 
 DuckDB does not detect the format: in a file with ragged rows it may take a later line for the
 header and skip all lines before. Instead:
@@ -6,22 +6,32 @@ header and skip all lines before. Instead:
 1. Python reads the header.
 2. DuckDB reads every column as text.
 3. The kinds of the columns are found from all rows.
+
+The kind of a column is the first in this list that fits all its values:
+
+- `integer`: digits, at most 18; `number`: also a decimal point, an exponent, or "inf";
+- `boolean`: true or false in any case; `date`: 2026-01-31; `timestamp`: 2026-01-31 12:00:00;
+- `text`: everything else. Digits that begin with 0 or are longer than 18 are text, too: as a
+  number, a postcode or an account number would change.
+
+An empty field is missing, with or without quotes. The words NA, N/A, NaN, null and None, in any
+case, are missing unless the column is text. In a text column they are text: some people are called
+Null, and some live in Namibia. A column without any value is `number`.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from commod._io.tables import kinds as _kinds
-from commod._io.tables.kinds import check_names, check_same_columns, is_of_kind
-from commod._io.tables.queries import Progress, error_sentence, memory_error, run_query
-from commod._io.tables.sources import SourceFile, check_bytes
+from commod._io.queries import Progress, error_sentence, quoted, run_query, translated_errors
+from commod._io.sources import SourceFile, check_bytes, check_names, check_same_columns
+from commod._text import did_you_mean, list_names
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -32,33 +42,22 @@ _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 _SPELLED = {"tab": "\t", r"\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
 
 
-@dataclass(frozen=True)
-class KindHints:
-    """Kinds of columns that are known before any row is read.
-
-    The user gives the kinds in `given`. `expected` holds the kinds of columns that the file may
-    have. `others` is the kind of the remaining columns; None means that it is found from all rows.
-    """
-
-    given: Mapping[str, str]
-    expected: Mapping[str, str]
-    others: str | None
-
-    def known_kinds(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the kinds of the columns whose kind is known."""
-        remaining = {} if self.others is None else dict.fromkeys(names, self.others)
-        expected = {name: kind for name, kind in self.expected.items() if name in names}
-        return {**remaining, **expected, **self.given}
-
-
 def open_text(
     connection: duckdb.DuckDBPyConnection,
     sources: Sequence[SourceFile],
-    hints: KindHints,
+    *,
+    given: Mapping[str, str],
+    expected: Mapping[str, str],
+    others: str | None,
     delimiter: str | None,
     progress: Progress | None,
 ) -> tuple[duckdb.DuckDBPyRelation, dict[str, str], int]:
-    """Return the rows of text files, the kinds of their columns, and the number of rows."""
+    """Return the rows of text files, the kinds of their columns, and the number of rows.
+
+    The user gives kinds of columns in `given`. `expected` holds those of columns that the files
+    may have. `others` is the kind of the remaining columns; None means that it is found from all
+    rows.
+    """
     for source in sources:
         check_bytes(source)
     character = _find_delimiter(sources[0], delimiter)
@@ -66,15 +65,24 @@ def open_text(
     names = headers[sources[0].name]
     check_names(names, sources[0].name)
     check_same_columns(headers)
-    _kinds.check_corrections(hints.given, names, repr(sources[0].name))
-    types = hints.known_kinds(names)
-    with _explained_errors(sources, len(names), character):
+    check_corrections(given, names, repr(sources[0].name))
+    types = {} if others is None else dict.fromkeys(names, others)
+    types |= {name: kind for name, kind in expected.items() if name in names}
+    types |= given
+
+    def explain(error: Exception) -> InputError:
+        return _find_fault(sources, len(names), character) or InputError(
+            f"{sources[0].name!r} cannot be read as a table of text ({error_sentence(error)}). "
+            "Save it again as CSV."
+        )
+
+    with translated_errors(explain):
         texts = _scan(connection, sources, names, character)
         kinds, n_rows = _find_kinds(connection, texts, types, progress)
     wrong = {name: types[name] for name, kind in kinds.items() if kind == ""}
     if wrong:
-        raise find_misfit_value(sources, names, character, wrong)
-    casts = ", ".join(_kinds.cast_expression(*item) for item in kinds.items())
+        raise _find_misfit_value(sources, names, character, wrong)
+    casts = ", ".join(cast_expression(*item) for item in kinds.items())
     return texts.project(casts), kinds, n_rows
 
 
@@ -96,7 +104,7 @@ def _find_delimiter(source: SourceFile, delimiter: str | None) -> str:
 
 def _read_header(source: SourceFile, delimiter: str) -> list[str]:
     """Return the column names of a file without the spaces around them."""
-    _, fields = next(read_records(source, delimiter), (1, []))
+    _, fields = next(_read_records(source, delimiter), (1, []))
     names = [field.strip() for field in fields]
     if not any(names):
         raise InputError(
@@ -141,27 +149,6 @@ def _scan(
     )
 
 
-@contextmanager
-def _explained_errors(
-    sources: Sequence[SourceFile], n_columns: int, delimiter: str
-) -> Iterator[None]:
-    """Turn a DuckDB error about a text file into an InputError that names the line."""
-    import duckdb
-
-    try:
-        yield
-    except duckdb.OutOfMemoryException as error:
-        raise memory_error() from error
-    except duckdb.Error as error:
-        fault = find_fault(sources, n_columns, delimiter)
-        if fault is None:
-            fault = InputError(
-                f"{sources[0].name!r} cannot be read as a table of text ({error_sentence(error)}). "
-                "Save it again as CSV."
-            )
-        raise fault from error
-
-
 def _find_kinds(
     connection: duckdb.DuckDBPyConnection,
     texts: duckdb.DuckDBPyRelation,
@@ -172,23 +159,25 @@ def _find_kinds(
     rows = run_query(connection, texts.limit(_SAMPLE).fetchall)
     sample = zip(*rows, strict=True) if rows else ([] for _ in texts.columns)
     possible = {
-        name: [types[name]] if name in types else _kinds.possible_kinds(values)
+        name: [types[name]]
+        if name in types
+        else [kind for kind in _PATTERNS if _fits(values, kind, is_corrected=False)]
         for name, values in zip(texts.columns, sample, strict=True)
     }
-    candidates = [
-        (name, kind, _kinds.count_misfits(name, kind, is_corrected=name in types))
+    misfits = {
+        (name, kind): count_where(misfit_condition(name, kind, is_corrected=name in types))
         for name, kinds in possible.items()
         for kind in kinds
-    ]
+    }
     # counting every column makes DuckDB parse and check every field
     counts = [
-        _kinds.count_known(name) if len(kinds) > 2 else _kinds.count_nonempty(name)
+        count_where(f"NOT {_spells_missing(name)}") if len(kinds) > 2 else f"count({quoted(name)})"
         for name, kinds in possible.items()
     ]
-    query = texts.aggregate(", ".join(["count(*)", *counts, *(sql for *_, sql in candidates)]))
+    query = texts.aggregate(", ".join(["count(*)", *counts, *misfits.values()]))
     n_rows, *numbers = run_query(connection, query.fetchall, progress=progress)[0]
     n_known = dict(zip(texts.columns, numbers, strict=False))
-    n_misfits = {item[:2]: n for item, n in zip(candidates, numbers[len(counts) :], strict=True)}
+    n_misfits = dict(zip(misfits, numbers[len(counts) :], strict=True))
 
     def kind_of(name: str) -> str:
         fitting = [kind for kind in possible[name] if not n_misfits[name, kind]]
@@ -207,11 +196,11 @@ def _find_kinds(
 MAX_LINE = 2_000_000
 
 
-def find_fault(sources: Sequence[SourceFile], n_columns: int, delimiter: str) -> InputError | None:
+def _find_fault(sources: Sequence[SourceFile], n_columns: int, delimiter: str) -> InputError | None:
     """Return the error for the first line that cannot be read; None if all lines can."""
     for source in sources:
         try:
-            for line, fields in read_records(source, delimiter):
+            for line, fields in _read_records(source, delimiter):
                 if fields and len(fields) != n_columns:
                     return InputError(
                         f"{source.name!r} has {len(fields)} fields in line {line}, but its header "
@@ -230,16 +219,16 @@ def find_fault(sources: Sequence[SourceFile], n_columns: int, delimiter: str) ->
     return None
 
 
-def find_misfit_value(
+def _find_misfit_value(
     sources: Sequence[SourceFile], names: Sequence[str], delimiter: str, types: Mapping[str, str]
 ) -> InputError:
     """Return the error for the first value that is not of the kind given to its column."""
     position_of = {name: position for position, name in enumerate(names)}
     columns = [(position_of[name], name, kind) for name, kind in types.items()]
     for source in sources:
-        for line, fields in islice(read_records(source, delimiter), 1, None):
+        for line, fields in islice(_read_records(source, delimiter), 1, None):
             for position, name, kind in columns:
-                if fields and not is_of_kind(fields[position], kind):
+                if fields and not _fits([fields[position]], kind, is_corrected=True):
                     return InputError(
                         f"{source.name!r} holds {fields[position][:60]!r} in column {name!r}, line "
                         f"{line}, but the column was given the type {kind}. Correct the value, or "
@@ -248,7 +237,7 @@ def find_misfit_value(
     return InputError(f"A value does not fit the types given: {dict(types)}.")
 
 
-def read_records(source: SourceFile, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _read_records(source: SourceFile, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the first line and the fields of each record; `check_bytes` has passed the file."""
     start = 1
     with (
@@ -295,3 +284,95 @@ def _quote_error(source: SourceFile, line: int, error: csv.Error) -> InputError:
         f"{source.name!r} has text after a closing quote in the row that begins in line {line}. "
         'Put the whole field in quotes, and write a quote that belongs to the text twice ("").'
     )
+
+
+# ---------------------------------------------------------------------------------------------
+# Kinds of columns, and the SQL that reads them
+
+_MISSING = r"(na|n/a|nan|null|none)?"
+_NUMBER = r"[+-]?((0|[1-9][0-9]{0,17})(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]{1,4})?"
+_ANY_NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]{1,4})?"
+_INFINITE = r"[+-]?inf(inity)?"
+_DAY = r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+_TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
+
+# the patterns must mean the same in DuckDB (RE2) and Python, hence [0-9] and [ \t]
+_PATTERNS = {
+    "integer": r"[+-]?(0|[1-9][0-9]{0,17})",
+    "number": rf"{_NUMBER}|{_INFINITE}",
+    "boolean": "true|false",
+    "date": _DAY,
+    "timestamp": rf"{_DAY}[ t]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{{1,6}})?)?",
+}
+_CORRECTED_PATTERNS = {  # where the user states the kind, more spellings are read
+    "integer": r"[+-]?0*[0-9]{1,18}(\.0*)?",
+    "number": rf"{_ANY_NUMBER}|{_INFINITE}",
+    "boolean": "|".join(_TRUE + _FALSE),
+    "text": None,
+}
+
+
+def check_corrections(types: Mapping[str, str], names: Sequence[str], where: str) -> None:
+    """Refuse a correction of an unknown column or to an unknown kind."""
+    for name, kind in types.items():
+        if name not in names:
+            raise InputError(
+                f"The type of column {name!r} is given, but {where} has no such column (columns: "
+                f"{list_names(names)}).{did_you_mean(name, names)} Name one of these."
+            )
+        if kind not in _CORRECTED_PATTERNS:
+            raise InputError(
+                f"The type {kind!r} of column {name!r} is not known. Use one of "
+                f"{', '.join(_CORRECTED_PATTERNS)}.{did_you_mean(kind, _CORRECTED_PATTERNS)}"
+            )
+
+
+def _fits(values: Sequence[str | None], kind: str, *, is_corrected: bool) -> bool:
+    """Return whether all values can be read as the kind; `is_corrected` as in `_pattern`."""
+    fullmatch = re.compile(_pattern(kind, is_corrected)).fullmatch
+    return all(fullmatch(value) for value in values if value is not None)
+
+
+def _pattern(kind: str, is_corrected: bool) -> str:
+    """Return the pattern of a kind; `is_corrected` says that the user gave it."""
+    pattern = (_CORRECTED_PATTERNS if is_corrected else _PATTERNS)[kind]
+    return "(?is).*" if pattern is None else rf"(?i)[ \t]*({pattern}|{_MISSING})[ \t]*"
+
+
+def count_where(condition: str) -> str:
+    """Return the SQL that counts the rows for which a condition holds."""
+    return f"count(CASE WHEN {condition} THEN 1 END)"
+
+
+def _spells_missing(name: str) -> str:
+    return f"regexp_full_match({quoted(name)}, '(?i)[ \\t]*{_MISSING}[ \\t]*')"
+
+
+def misfit_condition(name: str, kind: str, *, is_corrected: bool) -> str:
+    """Return the SQL condition that a value of a text column is not of the kind.
+
+    The condition is NULL where the field is empty.
+    """
+    column = quoted(name)
+    condition = f"NOT regexp_full_match({column}, '{_pattern(kind, is_corrected)}')"
+    if kind in ("date", "timestamp"):  # 31 February looks like a date
+        is_written = f"NOT {_spells_missing(name)}"
+        condition += f" OR (TRY_CAST({column} AS {kind}) IS NULL AND {is_written})"
+    return condition
+
+
+def cast_expression(name: str, kind: str) -> str:
+    """Return the SQL that reads a text column as `kind`; every value must be of that kind."""
+    column = quoted(name)
+    # the trim keeps DuckDB from casting inside its reader, where TRY_CAST fails on "NA"
+    text = f"trim({column}, ' \t')"
+    if kind == "integer":
+        return f"TRY_CAST({text} AS BIGINT) AS {column}"
+    if kind == "number":  # "nan" is a number for DuckDB, but missing here
+        return f"nullif(TRY_CAST({text} AS DOUBLE), 'nan'::DOUBLE) AS {column}"
+    if kind == "boolean":
+        true, false = (f"regexp_full_match({text}, '(?i){'|'.join(w)}')" for w in (_TRUE, _FALSE))
+        return f"CASE WHEN {true} THEN true WHEN {false} THEN false END AS {column}"
+    if kind in ("date", "timestamp"):
+        return f"TRY_CAST({text} AS {kind}) AS {column}"
+    return column

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -213,14 +213,18 @@ class Stability:
             Where to draw the people and, if there are two, the columns; a new figure if None.
             People who never change are counted in the legend: their bar would dwarf the others.
         """
-        return draw_stability(
-            self.frame(),
-            self.columns_frame(),
-            n_refits=self.n_refits,
-            agreement=self.agreement,
-            rows_word=self.rows_word,
-            axes=ax,
-        )
+        import matplotlib.pyplot as plt
+
+        columns, axes = self.columns_frame(), ax
+        if axes is None:
+            n_bars = min(len(columns), MOST_COLUMNS)
+            size = (11 if n_bars else 6.5, max(3.8, 1.6 + 0.27 * n_bars))
+            _, axes = plt.subplots(1, 1 + bool(n_bars), figsize=size, layout="constrained")
+        people_ax, *column_axes = np.ravel(axes).tolist()
+        _draw_people(people_ax, self)
+        if column_axes:
+            _draw_columns(column_axes[0], columns)
+        return people_ax.figure
 
     # -- text -------------------------------------------------------------------------------------
 
@@ -365,14 +369,9 @@ def _uses(
 def _frame_of_uses(uses: Mapping[str, ColumnUse], name: str) -> pd.DataFrame:
     import pandas as pd
 
-    columns = {
-        name: list(uses),
-        "share": [use.share for use in uses.values()],
-        "towards_change": [use.towards_change for use in uses.values()],
-        "towards_favorable": [use.towards_favorable for use in uses.values()],
-    }
-    numbers = ("share", "towards_change", "towards_favorable")
-    return pd.DataFrame(columns).astype(dict.fromkeys(numbers, float))
+    columns = [name, "share", "towards_change", "towards_favorable"]
+    lines = [{name: used, **asdict(use)} for used, use in uses.items()]
+    return pd.DataFrame(lines, columns=columns).astype(dict.fromkeys(columns[1:], float))
 
 
 def _columns_text(columns: Mapping[str, ColumnUse]) -> str:
@@ -400,55 +399,29 @@ def _range_text(values: NDArray[np.float64], form: str) -> str:
 MOST_COLUMNS = 15
 
 
-def draw_stability(
-    people: pd.DataFrame,
-    columns: pd.DataFrame,
-    *,
-    n_refits: int,
-    agreement: float,
-    rows_word: str,
-    axes: Any = None,
-) -> Figure:
-    """Draw into the axes given, or into a new figure; return the figure.
-
-    `people` and `columns` are the frames of a `Stability`: one line per person and per column.
-    """
-    import matplotlib.pyplot as plt
-
-    if axes is None:
-        n_bars = min(len(columns), MOST_COLUMNS)
-        size = (11 if n_bars else 6.5, max(3.8, 1.6 + 0.27 * n_bars))
-        _, axes = plt.subplots(1, 1 + bool(n_bars), figsize=size, layout="constrained")
-    people_ax, *column_axes = np.ravel(axes).tolist()
-    _draw_people(people_ax, people, n_refits, rows_word)
-    people_ax.set_title(
-        "Nobody's decision changes"
-        if np.isnan(agreement)
-        else f"Two refits share {agreement:.0%} of the people they change"
-    )
-    if column_axes:
-        _draw_columns(column_axes[0], columns)
-    return people_ax.figure
-
-
-def _draw_people(ax: Axes, people: pd.DataFrame, n: int, rows_word: str) -> None:
-    """Draw how many people change in how many of n refits; a person only gains or only loses."""
-    times = np.rint(people["change_share"] * n).astype(np.intp)
+def _draw_people(ax: Axes, stable: Stability) -> None:
+    """Draw how many people change in how many refits; a person only gains or only loses."""
+    times, n = stable.times_changed, stable.n_refits
     gains, losses = (
-        np.bincount(times[people[name] > 0], minlength=n + 1)[1:]
-        for name in ("gain_share", "loss_share")
+        np.bincount(times[share > 0], minlength=n + 1)[1:]
+        for share in (stable.gain_share, stable.loss_share)
     )
     x = np.arange(1, n + 1)
     ax.bar(x, gains, width=0.85, color=AFTER, label="gain the favourable outcome")
     ax.bar(x, losses, bottom=gains, width=0.85, label="lose it", **LOSS_STYLE)
     ax.set_xlabel(f"refits that change the person, of {n} ({n}: always)")
     ax.set_ylabel("people")
-    note = f"{(times == 0).sum():,} of {len(people):,} {rows_word} never change"
+    note = f"{stable.n_never:,} of {len(stable):,} {stable.rows_word} never change"
     ax.legend(frameon=False, loc="upper center", title=note)
     ax.set_ylim(0, max(1, (gains + losses).max()) * 1.35)  # leaves space for the legend
     ax.set_xlim(0.3, n + 0.7)
     ax.spines[["top", "right"]].set_visible(False)
     ax.locator_params(integer=True)
+    ax.set_title(
+        "Nobody's decision changes"
+        if math.isnan(stable.agreement)
+        else f"Two refits share {stable.agreement:.0%} of the people they change"
+    )
 
 
 def _draw_columns(ax: Axes, columns: pd.DataFrame) -> None:

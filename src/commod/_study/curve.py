@@ -1,4 +1,4 @@
-"""Hold the updates of a trade-off with their figures, and select one of them."""
+"""Hold the updates of a trade-off with their figures, select one of them, and draw them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from commod._data.columns import Column
 from commod._data.parameters import check_choice, check_number_parameter
 from commod._record import Card, Estimate, Segments, Step, TradeOff
 from commod._study.evaluation import ANY_CHANGE, EvaluationRows
-from commod._study.frontier.plot import BLIND_LABEL, COLOR_LABELS, default_color, draw_frontier
 from commod._text import count, first_rows, number, percent, snippet
 from commod.exceptions import InputError, TargetWarning
 from commod.metrics._constraint import Constraint
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 MAX_SHOWN = 30  # updates of a table in a notebook
 MOST_STEPS = 20  # steps of a trade-off: as many as a slider can show
 MOST_BLIND = 8  # updates with a blind limit, each of which takes up to a second
+EXPECTED = ("expected_fairness", "expected_change_rate", "expected_accuracy")
 FIGURES = (
     "target",
     "fairness",
@@ -41,11 +41,15 @@ FIGURES = (
     "limit",
     "outscoring",
     "outscoring_losses",
-    "expected_fairness",
-    "expected_change_rate",
-    "expected_accuracy",
+    *EXPECTED,
 )
 BLIND = ("blind_limit", "blind_limit_low", "blind_limit_high")  # figures on request
+COLOR_LABELS = {
+    "outscoring": "pairs in which the one who gains\noutscores one who stays rejected",
+    "outscoring_losses": "pairs in which the one who loses\nscores below one who does not",
+    "accuracy": "accuracy",
+}
+BLIND_LABEL = "fewest without the group"
 
 
 class Point(NamedTuple):
@@ -227,6 +231,9 @@ class Frontier:
     def plot(self, ax: Axes | None = None, *, color: str | None = None) -> Axes:
         """Draw changes against fairness, whom the updates change as colour, and the exact limit.
 
+        Dots are measured on rows. A dashed line shows what is expected on new people, where known,
+        and another one the estimated blind limits with their intervals, where they were requested.
+
         Parameters
         ----------
         ax : matplotlib Axes, default=None
@@ -240,18 +247,30 @@ class Frontier:
         -------
         matplotlib Axes
         """
+        import matplotlib.pyplot as plt
+
         frame = self.frame()
         color = check_choice(color, "color", COLOR_LABELS) if color else default_color(frame)
-        return draw_frontier(
-            frame,
-            self._limit_curve(frame["fairness"].dropna()),
-            base_fairness=self.base_fairness,
-            constraint=self._constraint,
-            metric=self._rows.metric,
-            rows_text=self._rows.name_with_left_out(self.rows_word),
-            color=color,
-            ax=ax,
-        )
+        limit_curve = self._limit_curve(frame["fairness"].dropna())
+        if ax is None:
+            _, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
+        _draw_dots(frame, color, ax)
+        constraint = self._rows.constraint
+        if (expected := efficient_expectations(frame, constraint)) is not None:
+            label = "expected on new people"
+            ax.plot(*expected, color="tab:orange", lw=1.5, ls="--", label=label)
+        ax.plot(*limit_curve, color="black", lw=1.2, label="fewest possible changes")
+        if self._has_blind_limits:
+            _draw_blind_limits(frame.dropna(subset="blind_limit").sort_values("fairness"), ax)
+        ax.plot([self.base_fairness], [0], "x", color="tab:red", label="base model")
+        rows_text = self._rows.name_with_left_out(self.rows_word)
+        ax.set_xlabel(f"{self._rows.metric} on the {rows_text}")
+        ax.set_ylabel("share of decisions changed")
+        ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        if not constraint.higher_is_fairer:
+            ax.invert_xaxis()  # fairer is to the right for every constraint
+        ax.legend(frameon=False)
+        return ax
 
     def select(self, *, target: float | None = None, max_changes: float | None = None) -> Any:
         """Return the fitted update with the fewest changes that reaches `target`.
@@ -289,7 +308,9 @@ class Frontier:
                 f"{changes.min():.1%}. Add looser targets."
             )
         if target is not None:
-            is_good = is_within & self._constraint.is_met(fairness, target) & self._keeps_standing
+            is_good = (
+                is_within & self._rows.constraint.is_met(fairness, target) & self._keeps_standing
+            )
             if is_good.any():
                 return self._built_for(target, self._cheapest(is_good, changes))
         fairest = self._fairest_value(fairness[is_within])
@@ -297,7 +318,7 @@ class Frontier:
         if target is not None:
             warnings.warn(
                 f"No update {'is expected to reach' if prefix else 'reaches'} "
-                f"{self._rows.metric} {self._constraint.sign} {target:g} on "
+                f"{self._rows.metric} {self._rows.constraint.sign} {target:g} on "
                 f"{'new people' if prefix else f'the {self.rows_word}'}. "
                 f"The closest one is returned: {fairest:.3f} with {changes[is_good].min():.1%} "
                 "changed.",
@@ -348,11 +369,7 @@ class Frontier:
                 f"No update of this frontier has a defined {self._rows.metric}: nobody is "
                 "decided positively, or a group has no row with the label it is measured on."
             )
-        return float(known.max() if self._constraint.higher_is_fairer else known.min())
-
-    @property
-    def _constraint(self) -> Constraint:
-        return self._rows.constraint
+        return float(known.max() if self._rows.constraint.higher_is_fairer else known.min())
 
     # -- figures ----------------------------------------------------------------------------------
 
@@ -372,7 +389,7 @@ class Frontier:
     @cached_property
     def _efficient(self) -> list[int]:
         """Return the positions of the efficient updates, least fair first, at most MOST_STEPS."""
-        sign = 1.0 if self._constraint.higher_is_fairer else -1.0
+        sign = 1.0 if self._rows.constraint.higher_is_fairer else -1.0
         return _spread(_efficient(self._figures, sign * self.base_fairness, sign), MOST_STEPS)
 
     def _add_blind_limits(self, columns: Sequence[Column]) -> None:
@@ -402,7 +419,7 @@ class Frontier:
             )
             steps.append(step)
         return TradeOff(
-            constraints=self._constraint.name,
+            constraints=self._rows.constraint.name,
             metric=self._rows.metric,
             method=self._method,
             rows=self.rows_word,
@@ -410,7 +427,7 @@ class Frontier:
             base_fairness=plain(self.base_fairness),
             base_accuracy=plain(self.base_accuracy),
             steps=tuple(steps),
-            higher_is_fairer=self._constraint.higher_is_fairer,
+            higher_is_fairer=self._rows.constraint.higher_is_fairer,
         )
 
     def _limit_curve(self, fairness: Iterable[float]) -> tuple[list[float], list[float]]:
@@ -423,17 +440,11 @@ class Frontier:
 
 def _expected(candidate: Candidate) -> dict[str, float]:
     """Return what is expected of an update on new people; NaN where that is not known."""
-    expectation = getattr(candidate, "expectation", None)
-    nan = float("nan")
-    fairness, change_rate, accuracy = nan, nan, nan
-    if expectation is not None:
-        fairness, change_rate = expectation.values[0], expectation.change_rate
-        accuracy = expectation.accuracy
-    return {
-        "expected_fairness": float(fairness),
-        "expected_change_rate": float(change_rate),
-        "expected_accuracy": float(accuracy),
-    }
+    known = getattr(candidate, "expectation", None)
+    values = (np.nan,) * 3
+    if known is not None:
+        values = known.values[0], known.change_rate, known.accuracy
+    return dict(zip(EXPECTED, map(float, values), strict=True))
 
 
 def _setting_text(value: Any) -> str:
@@ -465,3 +476,72 @@ def _spread(positions: list[int], most: int) -> list[int]:
         return positions
     kept = np.linspace(0, len(positions) - 1, most).round().astype(int)
     return [positions[i] for i in kept]
+
+
+# ---------------------------------------------------------------------------------------------
+# Draw a frontier: share of changed decisions against fairness, beside the exact limit
+
+
+def default_color(frame: pd.DataFrame) -> str | None:
+    """Return the column for the colour of dots; None if no column has a value.
+
+    It is that of gains or of losses, whichever are more, and else the accuracy.
+    """
+    mostly_gains = frame["n_gains"].sum() >= frame["n_losses"].sum()
+    names = "outscoring" if mostly_gains else "outscoring_losses", "accuracy"
+    return next((name for name in names if frame[name].notna().any()), None)
+
+
+def _draw_blind_limits(frame: pd.DataFrame, ax: Axes) -> None:
+    """Draw the blind limits of the updates that have one, and their intervals."""
+    x, label = frame["fairness"], f"{BLIND_LABEL} (estimate)"
+    ax.vlines(x, frame["blind_limit_low"], frame["blind_limit_high"], color="grey", lw=1)
+    ax.plot(x, frame["blind_limit"], color="black", lw=1.2, ls="--", marker="s", ms=4, label=label)
+
+
+def efficient_expectations(
+    frame: pd.DataFrame, constraint: Constraint
+) -> tuple[list[float], list[float]] | None:
+    """Return expected fairness and expected changes of the efficient updates, least fair first.
+
+    An update is efficient if no other one is expected to be as fair with fewer changes. None where
+    nothing is expected.
+    """
+    known = frame.dropna(subset=["expected_fairness", "expected_change_rate"])
+    if known.empty:
+        return None
+    ordered = known.sort_values("expected_fairness", ascending=not constraint.higher_is_fairer)
+    is_cheapest = ordered["expected_change_rate"] <= ordered["expected_change_rate"].cummin()
+    efficient = ordered[is_cheapest].iloc[::-1]
+    return efficient["expected_fairness"].tolist(), efficient["expected_change_rate"].tolist()
+
+
+def _draw_dots(frame: pd.DataFrame, color: str | None, ax: Axes) -> None:
+    """Draw one dot per update, and a colour bar where the colour means something."""
+    is_known = frame["fairness"].notna() if color is None else frame[color].notna()
+    known, unknown = frame[is_known], frame[~is_known]
+    if len(unknown):
+        ax.scatter(
+            unknown["fairness"], unknown["change_rate"], s=22, facecolors="none", edgecolors="grey"
+        )
+    if color is None:
+        ax.scatter(known["fairness"], known["change_rate"], c="tab:blue", s=22, label="updates")
+        return
+    is_share = color != "accuracy"
+    dots = ax.scatter(
+        known["fairness"],
+        known["change_rate"],
+        c=known[color],
+        # a share of pairs has a middle, chance; the edge keeps pale dots visible
+        cmap="RdYlBu" if is_share else "viridis",
+        vmin=0 if is_share else None,
+        vmax=1 if is_share else None,
+        edgecolors="dimgrey" if is_share else "none",
+        linewidths=0.5,
+        s=26,
+        label="updates",
+    )
+    bar = ax.figure.colorbar(dots, ax=ax, label=COLOR_LABELS[color])
+    if is_share:
+        bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        bar.ax.axhline(0.5, color="black", lw=1)

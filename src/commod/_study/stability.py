@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from commod._study.evaluation import (
     read_evaluation_rows,
     refuse_probabilities,
 )
-from commod._study.stability.result import Stability, agreement_of, count_uses
+from commod._study.refits import Stability, agreement_of, count_uses
 from commod._text import shown
 from commod.exceptions import BaseModelWarning, InputError, InterruptionWarning
 from commod.scorecard import Scorecard
@@ -138,14 +138,14 @@ def stability(
     share = _share_of(sample)
     sampler = RowSampler.read(update, RawRows(X, y, sensitive_features), share)
     given = RawRows(X_eval, y_eval, sensitive_features_eval)
-    people = _EvaluatedPeople.choose(update, sampler.rows, given)
-    reference = people.changes(update).changed if hasattr(update, "status_") else None
-    refits = _Refits(update, sampler, people)
+    rows, rows_word = _choose_people(update, sampler.rows, given)
+    refits = _Refits(update, sampler, rows, compared_groups(update, sampler.rows))
+    reference = refits.changes_of(update).changed if hasattr(update, "status_") else None
     interrupted = refits.run(n_refits, check_seed(random_state), progress)
     result = refits.result(
         n_asked=n_refits,
         sample=_sample_text(share),
-        rows_word=people.rows_word,
+        rows_word=rows_word,
         constraints=update.stated().constraints[0].name,
         reference=reference,
     )
@@ -190,40 +190,17 @@ def _sample_text(share: float | None) -> str:
     return "random halves" if share == 0.5 else f"random {share:.0%}"
 
 
-# -- the people who are decided on ----------------------------------------------------------------
-
-
-class _EvaluatedPeople(NamedTuple):
-    """The people whose decisions are counted; fairness compares the groups in `compared`."""
-
-    rows: RawRows
-    rows_word: str
-    compared: list[Hashable]
-
-    @classmethod
-    def choose(cls, update: BaseUpdate, fit_rows: RawRows, eval_rows: RawRows) -> _EvaluatedPeople:
-        """Return the given people; those of the fit rows if there are none."""
-        rows, rows_word = choose_evaluated(fit_rows, eval_rows, needs_groups=False)
-        if rows.sensitive_features is None and get_tags(update).needs_sensitive_features:
-            raise InputError(
-                f"{type(update).__name__} decides by group: pass sensitive_features_eval with the "
-                "group of each row of X_eval."
-            )
-        return cls(rows, rows_word, compared_groups(update, fit_rows))
-
-    def changes(self, model: BaseUpdate) -> ChangedDecisions:
-        """Return whom a fitted update changes."""
-        if get_tags(model).needs_sensitive_features:
-            return model.changes(self.rows.X, sensitive_features=self.rows.sensitive_features)
-        return model.changes(self.rows.X)
-
-    def evaluation(self, model: BaseUpdate) -> EvaluationRows | None:
-        """Return the rows to measure fairness on; None without groups, or labels if needed."""
-        needs_labels = model.stated().needs_labels
-        if self.rows.sensitive_features is None or (needs_labels and self.rows.y is None):
-            return None
-        base = model.read_base(self.rows.X)
-        return read_evaluation_rows(model, self.compared, base, self.rows)
+def _choose_people(
+    update: BaseUpdate, fit_rows: RawRows, eval_rows: RawRows
+) -> tuple[RawRows, str]:
+    """Return the people who are decided on, and their name; those of the fit rows by default."""
+    rows, rows_word = choose_evaluated(fit_rows, eval_rows, needs_groups=False)
+    if rows.sensitive_features is None and get_tags(update).needs_sensitive_features:
+        raise InputError(
+            f"{type(update).__name__} decides by group: pass sensitive_features_eval with the "
+            "group of each row of X_eval."
+        )
+    return rows, rows_word
 
 
 # -- refitting and counting -----------------------------------------------------------------------
@@ -231,11 +208,15 @@ class _EvaluatedPeople(NamedTuple):
 
 @dataclass
 class _Refits:
-    """Refits an update and keeps what each refit did; lists have an entry per successful refit."""
+    """Refits an update and keeps what each refit did; lists have an entry per successful refit.
+
+    `rows` are the people whose decisions are counted; fairness compares the groups in `compared`.
+    """
 
     update: BaseUpdate
     sampler: RowSampler
-    people: _EvaluatedPeople
+    rows: RawRows
+    compared: list[Hashable]
     evaluation: EvaluationRows | None = None
     changes: list[ChangedDecisions] = field(default_factory=list)
     fairness: list[float] = field(default_factory=list)
@@ -264,7 +245,7 @@ class _Refits:
         if changes is None:
             return
         if not self.changes:
-            self.evaluation = self.people.evaluation(model)
+            self.evaluation = self._evaluation_of(model)
         self.changes.append(changes)
         self.fairness.append(self._fairness_after(changes))
         self.scorecards.append(getattr(model, "scorecard_", None))
@@ -274,7 +255,7 @@ class _Refits:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                changes = self.people.changes(model.fit(**drawn))
+                changes = self.changes_of(model.fit(**drawn))
             except Exception as error:
                 self.errors.append(error)
                 changes = None
@@ -287,6 +268,20 @@ class _Refits:
             if not (messages and issubclass(category, BaseModelWarning)):
                 messages.append(message)
         return changes
+
+    def changes_of(self, model: BaseUpdate) -> ChangedDecisions:
+        """Return whom a fitted update changes."""
+        if get_tags(model).needs_sensitive_features:
+            return model.changes(self.rows.X, sensitive_features=self.rows.sensitive_features)
+        return model.changes(self.rows.X)
+
+    def _evaluation_of(self, model: BaseUpdate) -> EvaluationRows | None:
+        """Return the rows to measure fairness on; None without groups, or labels if needed."""
+        needs_labels = model.stated().needs_labels
+        if self.rows.sensitive_features is None or (needs_labels and self.rows.y is None):
+            return None
+        base = model.read_base(self.rows.X)
+        return read_evaluation_rows(model, self.compared, base, self.rows)
 
     def _fairness_after(self, changes: ChangedDecisions) -> float:
         if self.evaluation is None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
-from commod._io.tables.kinds import check_names
-from commod._io.tables.sources import find_sources, hive_root
+from commod._io.queries import quoted
+from commod._io.sources import StoredTable, check_names, find_sources, hive_root, kind_of_type
 from commod.exceptions import InputError
 
 LOCAL = "local[*]"  # all cores of this machine
@@ -20,53 +19,18 @@ SETTINGS = {
 }
 
 
-@dataclass(frozen=True)
-class SparkTable:
-    """A table in files that Spark reads; its attributes are those of `SourceTable`.
-
-    `close` stops the session of Spark if `open_spark` has started it.
-    """
-
-    relation: Any
-    kinds: Mapping[str, str]
-    n_rows: int
-    files: tuple[str, ...]
-    _stop: Callable[[], None] = field(repr=False, compare=False)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Return the names of the columns."""
-        return tuple(self.relation.columns)
-
-    @property
-    def display_name(self) -> str:
-        """Return the name of the table in messages."""
-        first = repr(self.files[0])
-        return first if len(self.files) == 1 else f"{first} and {len(self.files) - 1} more"
-
-    def with_relation(self, relation: Any) -> SparkTable:
-        """Return the table with another frame of the same session."""
-        return replace(self, relation=relation)
+class SparkTable(StoredTable):
+    """A table that Spark reads; closing it stops the session if `open_spark` has started it."""
 
     def plain_rows(self, columns: Sequence[str]) -> Any:
         """Return some columns in the types that `SourceTable.plain_rows` gives them."""
         wide = {"integer": "bigint", "number": "double", "text": "string"}
         chosen = []
         for name in columns:
-            column = self.relation[_quoted(name)]
+            column = self.relation[quoted(name, "`")]
             kind = wide.get(self.kinds[name])
             chosen.append(column if kind is None else column.cast(kind).alias(name))
         return self.relation.select(*chosen)
-
-    def close(self) -> None:
-        """Stop the session, if it was started for this table."""
-        self._stop()
-
-    def __enter__(self) -> SparkTable:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
 
 def open_spark(paths: Sequence[str], master: str | None = None) -> SparkTable:
@@ -98,7 +62,7 @@ def open_spark(paths: Sequence[str], master: str | None = None) -> SparkTable:
     except BaseException:
         stop()
         raise
-    kinds = {name: _kind(dtype) for name, dtype in frame.dtypes}
+    kinds = {name: kind_of_type(dtype) for name, dtype in frame.dtypes}
     return SparkTable(frame, kinds, n_rows, tuple(files), stop)
 
 
@@ -155,25 +119,3 @@ def _translated_errors() -> Iterator[None]:
             f"Spark cannot read the table ({first}). Check that the files are whole, and that "
             "every executor can read them."
         ) from error
-
-
-def _kind(dtype: str) -> str:
-    """Return the kind of a column from its Spark type.
-
-    Examples
-    --------
-    >>> _kind("bigint"), _kind("decimal(10,2)"), _kind("array<int>")
-    ('integer', 'number', 'other')
-    """
-    if dtype in ("tinyint", "smallint", "int", "bigint"):
-        return "integer"
-    if dtype in ("float", "double") or dtype.startswith("decimal"):
-        return "number"
-    if dtype.startswith("timestamp"):
-        return "timestamp"
-    known = {"string": "text", "boolean": "boolean", "date": "date"}
-    return known.get(dtype, "text" if dtype.startswith("string") else "other")
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -1,4 +1,4 @@
-"""Find the files that a user names, check them, and make them readable for DuckDB."""
+"""Find the files that a user names, check them and their columns, and make them readable."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import glob
 import gzip
 import io
 import os
+import re
 import stat
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, Self
 
 from commod.exceptions import InputError
 
@@ -305,3 +307,116 @@ def _check_start(source: SourceFile, chunk: bytes) -> None:
                 f"{source.name!r} is {description}, not text as its name says. Rename it, or "
                 "save it as CSV or Parquet."
             )
+
+
+# ---------------------------------------------------------------------------------------------
+# Tables in files, and the names of their columns
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """A table in files, and an engine that reads them. No row is in memory until a query runs.
+
+    `relation` are the rows, and `kinds` says of each column text, integer, number, boolean, date,
+    timestamp or other. Close the table, or use it in a `with` block: this calls `_close`.
+    """
+
+    relation: Any
+    kinds: Mapping[str, str]
+    n_rows: int
+    files: tuple[str, ...]
+    _close: Callable[[], None] = field(repr=False, compare=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the columns of the relation."""
+        return tuple(self.relation.columns)
+
+    @property
+    def display_name(self) -> str:
+        """Return the name of the table in messages."""
+        first = repr(self.files[0])
+        return first if len(self.files) == 1 else f"{first} and {len(self.files) - 1} more"
+
+    def with_relation(self, relation: Any) -> Self:
+        """Return the table with another relation of the same engine, such as edited rows."""
+        return replace(self, relation=relation)
+
+    def close(self) -> None:
+        """Release what was opened for this table: temporary files, a connection, a session."""
+        self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+_INTEGERS = ("tinyint", "smallint", "int", "integer", "bigint", "utinyint", "usmallint", "uinteger")
+_NUMBERS = ("float", "double", "decimal", "hugeint", "uhugeint", "ubigint")
+_KIND_OF_TYPE = {
+    **dict.fromkeys(_INTEGERS, "integer"),
+    **dict.fromkeys(_NUMBERS, "number"),
+    **dict.fromkeys(("varchar", "enum", "string"), "text"),
+    **{"boolean": "boolean", "date": "date", "timestamp": "timestamp"},
+}
+
+
+def kind_of_type(name: str) -> str:
+    """Return the kind of a column from the name of its type in DuckDB or Spark.
+
+    Examples
+    --------
+    >>> kind_of_type("bigint"), kind_of_type("decimal(10,2)"), kind_of_type("array<int>")
+    ('integer', 'number', 'other')
+    >>> kind_of_type("timestamp_ntz"), kind_of_type("string collate UNICODE")
+    ('timestamp', 'text')
+    """
+    return _KIND_OF_TYPE.get(re.split("[( _]", name)[0], "other")
+
+
+_MAX_COLUMNS = 2_000  # DuckDB needs memory per column: 4,000 columns do not fit in 1 GB
+
+
+def check_names(names: Sequence[str], where: str) -> None:
+    """Refuse names that are empty, occur twice, or are the same for DuckDB."""
+    if len(names) > _MAX_COLUMNS:
+        raise InputError(
+            f"{where!r} has {len(names):,} columns, but at most {_MAX_COLUMNS:,} are "
+            "read. Keep the columns that are needed."
+        )
+    seen: dict[str, str] = {}
+    for position, name in enumerate(names, start=1):
+        if not name:
+            raise InputError(
+                f"Column {position} of {where!r} has no name. Name it, or leave it out (pandas "
+                "writes such a column for its index unless index=False)."
+            )
+        earlier = seen.get(name.lower())
+        seen[name.lower()] = name
+        if earlier == name:
+            raise InputError(f"{where!r} has two columns {name!r}. Rename or remove one of them.")
+        if earlier is not None:
+            raise InputError(
+                f"{where!r} has the columns {earlier!r} and {name!r}, which differ only in upper "
+                "and lower case; SQL does not tell them apart. Rename one of them."
+            )
+
+
+def check_same_columns(names: Mapping[str, Sequence[str]]) -> None:
+    """Refuse files with different columns; `names` maps a file to its columns."""
+    for (first, first_names), (other, other_names) in pairwise(names.items()):
+        if list(first_names) == list(other_names):
+            continue
+        difference = "they come in another order"
+        for which, own, others in (
+            ("second", other_names, set(first_names)),
+            ("first", first_names, set(other_names)),
+        ):
+            alone = [name for name in own if name not in others]
+            difference = f"only the {which} has {alone[0]!r}" if alone else difference
+        raise InputError(
+            f"{first!r} and {other!r} have different columns ({difference}). Read files with the "
+            "same columns in the same order."
+        )

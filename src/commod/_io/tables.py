@@ -1,6 +1,6 @@
-"""Open tables on disk through DuckDB: delimited text and Parquet.
+"""Read and write tables on disk through DuckDB. A bad file is refused in one sentence.
 
-`commod._io.tables.kinds` explains how the kinds of the columns of a text file are found.
+`commod._io.delimited` opens delimited text, and this file opens Parquet.
 """
 
 from __future__ import annotations
@@ -10,25 +10,38 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from commod._io.delimited import (
+    cast_expression,
+    check_corrections,
+    count_where,
+    misfit_condition,
+    open_text,
+)
 from commod._io.files import private_folder, replacement_file
-from commod._io.tables.delimited import KindHints, open_text
-from commod._io.tables.kinds import quote_name
-from commod._io.tables.parquet import kind_of_type, open_parquet
-from commod._io.tables.queries import (
+from commod._io.queries import (
     Progress,
     close_connection,
     connect,
     error_sentence,
-    memory_error,
+    quoted,
     row_order_kept,
     run_query,
     translated_errors,
 )
-from commod._io.tables.sources import find_sources, hive_root, make_readable
+from commod._io.sources import (
+    SourceFile,
+    StoredTable,
+    check_names,
+    check_same_columns,
+    find_sources,
+    hive_root,
+    kind_of_type,
+    make_readable,
+)
 from commod._text import did_you_mean, list_names
 from commod.exceptions import InputError
 
@@ -38,33 +51,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SourceTable:
-    """A table in files. No row is in memory until a query reads it.
+class SourceTable(StoredTable):
+    """A table that DuckDB reads; closing it removes its temporary copies and links."""
 
-    Close the table, or use it in a `with` block: this removes its temporary copies and links.
-    """
-
-    relation: duckdb.DuckDBPyRelation
     connection: duckdb.DuckDBPyConnection
-    kinds: Mapping[str, str]  # text, integer, number, boolean, date, timestamp or other
-    n_rows: int
-    files: tuple[str, ...]
-    _resources: ExitStack = field(default_factory=ExitStack, repr=False, compare=False)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Return the names of the columns of the relation."""
-        return tuple(self.relation.columns)
-
-    @property
-    def display_name(self) -> str:
-        """Return the name of the table in messages."""
-        first = repr(self.files[0])
-        return first if len(self.files) == 1 else f"{first} and {len(self.files) - 1} more"
-
-    def with_relation(self, relation: duckdb.DuckDBPyRelation) -> SourceTable:
-        """Return the table with another relation on the same connection, such as edited rows."""
-        return replace(self, relation=relation)
 
     def plain_rows(self, columns: Sequence[str]) -> duckdb.DuckDBPyRelation:
         """Return some columns in the types that they have in memory.
@@ -73,17 +63,6 @@ class SourceTable:
         """
         dtypes = dict(zip(self.relation.columns, self.relation.types, strict=True))
         return self.relation.project(", ".join(_plain_type(name, dtypes[name]) for name in columns))
-
-    def close(self) -> None:
-        """Close the connection and remove its temporary files."""
-        close_connection(self.connection)
-        self._resources.close()
-
-    def __enter__(self) -> SourceTable:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
 
 def open_tables(
@@ -140,15 +119,22 @@ def open_tables(
         readable = [make_readable(s, folder, i, encoding) for i, s in enumerate(sources)]
         given = {} if types is None else types
         if sources[0].is_text:
-            hints = KindHints(given, expected or {}, others)
-            relation, kinds, n_rows = open_text(connection, readable, hints, delimiter, progress)
+            relation, kinds, n_rows = open_text(
+                connection,
+                readable,
+                given=given,
+                expected=expected or {},
+                others=others,
+                delimiter=delimiter,
+                progress=progress,
+            )
         else:
             if delimiter is not None:
                 raise InputError(
                     "A delimiter was given, but Parquet files have none. Leave it out."
                 )
             has_folders = hive_root(paths, sources) is not None
-            relation, kinds, n_rows = open_parquet(
+            relation, kinds, n_rows = _open_parquet(
                 connection, readable, given, progress, columns_in_folders=has_folders
             )
         if not n_rows:
@@ -156,7 +142,144 @@ def open_tables(
                 f"{sources[0].name!r} has a header but no rows; expected at least one row of data."
             )
         files = tuple(source.name for source in sources)
-        return SourceTable(relation, connection, kinds, n_rows, files, stack.pop_all())
+        return SourceTable(relation, kinds, n_rows, files, stack.pop_all().close, connection)
+
+
+# ---------------------------------------------------------------------------------------------
+# Parquet
+
+
+def _open_parquet(
+    connection: duckdb.DuckDBPyConnection,
+    sources: Sequence[SourceFile],
+    types: Mapping[str, str],
+    progress: Progress | None,
+    *,
+    columns_in_folders: bool,
+) -> tuple[duckdb.DuckDBPyRelation, dict[str, str], int]:
+    """Return the rows of Parquet files, the kinds of their columns, and the number of rows.
+
+    If `columns_in_folders`, names of folders such as "year=2025" hold values of further columns,
+    which are text.
+    """
+    kinds_by_file = {source.name: _read_kinds(connection, source) for source in sources}
+    check_same_columns({file: list(kinds) for file, kinds in kinds_by_file.items()})
+    _check_same_kinds(kinds_by_file)
+    relation = _read_files(connection, sources, columns_in_folders)
+    names = list(relation.columns)
+    check_corrections(types, names, repr(sources[0].name))
+    with translated_errors():
+        n_rows = run_query(connection, relation.aggregate("count(*)").fetchall)[0][0]
+    kinds = dict(zip(names, map(_kind_of_column, relation.types), strict=True))
+    if not types or not n_rows:
+        return relation, kinds, n_rows
+    corrected = _correct_kinds(connection, relation, types, progress)
+    return corrected, {**kinds, **types}, n_rows
+
+
+def _read_files(
+    connection: duckdb.DuckDBPyConnection, sources: Sequence[SourceFile], columns_in_folders: bool
+) -> duckdb.DuckDBPyRelation:
+    import duckdb
+
+    paths = [str(source.path) for source in sources]
+    with translated_errors():  # some versions of DuckDB read rows here
+        try:
+            return connection.sql(
+                "SELECT * FROM read_parquet($1, union_by_name = true, hive_partitioning = $2, "
+                "hive_types_autocast = false)",
+                params=[paths, columns_in_folders],
+            )
+        except duckdb.BinderException as error:
+            raise InputError(
+                f"The folders of {sources[0].name!r} and of {len(sources) - 1} more files do not "
+                f"name the same columns ({error_sentence(error)}). Name the files themselves."
+            ) from error
+
+
+def _read_kinds(connection: duckdb.DuckDBPyConnection, source: SourceFile) -> dict[str, str]:
+    """Return the kind of each column of a file."""
+    import duckdb
+
+    try:
+        relation = connection.read_parquet(str(source.path), hive_partitioning=False)
+        schema = connection.execute(
+            "SELECT name, num_children FROM parquet_schema($1)", [str(source.path)]
+        ).fetchall()
+    except duckdb.Error as error:
+        reason = error_sentence(error).replace(str(source.path), source.path.name)
+        raise InputError(
+            f"{source.name!r} is not a whole Parquet file ({reason}). Copy it again, or "
+            "give it the ending of what it is."
+        ) from error
+    names = list(_top_level(schema))
+    check_names(names, source.name)
+    return dict(zip(names, map(_kind_of_column, relation.types), strict=True))
+
+
+def _top_level(schema: Sequence[tuple[str, int | None]]) -> Iterator[str]:
+    """Yield the columns that are not nested in others; the schema lists them depth first."""
+    elements = iter(schema[1:])
+    for name, n_children in elements:
+        yield name
+        n_nested = n_children or 0
+        while n_nested:
+            n_nested += (next(elements)[1] or 0) - 1
+
+
+def _check_same_kinds(kinds_by_file: Mapping[str, Mapping[str, str]]) -> None:
+    (first, first_kinds), *others = kinds_by_file.items()
+    for other, kinds in others:
+        for name, kind in first_kinds.items():
+            if kind != kinds[name] and {kind, kinds[name]} != {"integer", "number"}:
+                raise InputError(
+                    f"Column {name!r} is {kind} in {first!r} but {kinds[name]} in {other!r}. "
+                    "Write the files with the same types."
+                )
+
+
+def _correct_kinds(
+    connection: duckdb.DuckDBPyConnection,
+    relation: duckdb.DuckDBPyRelation,
+    types: Mapping[str, str],
+    progress: Progress | None,
+) -> duckdb.DuckDBPyRelation:
+    as_text = ", ".join(
+        f"CAST({q} AS VARCHAR) AS {q}" if name in types else q
+        for name, q in ((name, quoted(name)) for name in relation.columns)
+    )
+    texts = relation.project(as_text)
+    counts = [
+        count_where(misfit_condition(name, kind, is_corrected=True)) for name, kind in types.items()
+    ]
+    query = texts.aggregate(", ".join(counts))
+    with translated_errors():
+        numbers = run_query(connection, query.fetchall, progress=progress)[0]
+        for (name, kind), n_wrong in zip(types.items(), numbers, strict=True):
+            if n_wrong:
+                raise _misfit_error(connection, texts, name, kind)
+    return texts.project(
+        ", ".join(
+            cast_expression(name, types[name]) if name in types else quoted(name)
+            for name in relation.columns
+        )
+    )
+
+
+def _misfit_error(
+    connection: duckdb.DuckDBPyConnection, texts: duckdb.DuckDBPyRelation, name: str, kind: str
+) -> InputError:
+    numbered = texts.project(f"{quoted(name)} AS value, row_number() OVER () AS line")
+    wrong = numbered.filter(misfit_condition("value", kind, is_corrected=True)).limit(1)
+    value, row = run_query(connection, wrong.fetchall)[0]
+    return InputError(
+        f"Column {name!r} holds {value[:60]!r} in row {row}, but it was given the type {kind}. "
+        "Correct the value, or give the column the type text."
+    )
+
+
+def _kind_of_column(dtype: Any) -> str:
+    return kind_of_type(str(dtype.id))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -190,8 +313,8 @@ def read_frame(
 
 
 def _plain_type(name: str, dtype: Any) -> str:
-    column = quote_name(name)
-    wide = {"integer": "BIGINT", "number": "DOUBLE", "text": "VARCHAR"}.get(kind_of_type(dtype))
+    column = quoted(name)
+    wide = {"integer": "BIGINT", "number": "DOUBLE", "text": "VARCHAR"}.get(_kind_of_column(dtype))
     return column if wide is None else f"CAST({column} AS {wide}) AS {column}"
 
 
@@ -329,17 +452,17 @@ def write_table(
     progress : callable, default=None
         Called repeatedly with the share that is done, from 0 to 1.
     """
-    import duckdb
-
     target = check_output(path, force, inputs=table.files, suffixes=TABLE_SUFFIXES)
     suffix = max((s for s in _OPTIONS if target.name.lower().endswith(s)), key=len)
+
+    def explain(error: Exception) -> InputError:
+        return _write_error(str(path), error)
+
     try:
-        with replacement_file(target) as temporary:
+        with translated_errors(explain), replacement_file(target) as temporary:
             _copy(table, temporary, _OPTIONS[suffix], progress)
-    except duckdb.OutOfMemoryException as error:
-        raise memory_error() from error
-    except (duckdb.Error, OSError) as error:
-        raise _write_error(str(path), error) from error
+    except OSError as error:
+        raise explain(error) from error
     return target
 
 
