@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from commod._data.decisions import GroupedDecisions
+from commod._data.groups import GroupedDecisions
 from commod._data.strata import ControlFeatures
 from commod.bounds._counts import (
     read_requirements,
