@@ -17,8 +17,8 @@ from commod._solvers.training.networks import layer_lengths
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError, TrainingWarning
 from commod.rivals import AdversarialDebiasing, fit_strengths
-from commod.rivals._solvers import debiasing as solver
-from commod.rivals._solvers.debiasing import combine_gradients
+from commod.rivals import _jax_training as solver
+from commod.rivals._jax_training import combine_gradients
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
@@ -155,7 +155,7 @@ def adversary_inputs(problem, t):
     return np.column_stack([t, t * y, t * (1 - y)] if problem.adversary_sees_label else [t])
 
 
-adversary_loss = jax.jit(solver._adversary_loss, static_argnums=3)
+adversary_loss = jax.jit(solver.adversary_loss, static_argnums=3)
 
 
 @pytest.mark.parametrize("sees_label", [False, True])
@@ -174,7 +174,7 @@ def test_the_adversary_reads_the_sharpened_score_and_the_label_for_equalized_odd
     def loss(rows):
         return float(adversary_loss(flat, padded, rows, shape_of(problem)))
 
-    rows = solver._rows(problem)
+    rows = solver.device_rows(problem, solver.DEBIASING_ROWS)
     assert loss(rows) == pytest.approx(expected, rel=1e-5)
     turned = rows._replace(label=1 - rows.label)
     assert (loss(turned) == loss(rows)) == (not sees_label)
@@ -194,7 +194,7 @@ def numpy_training(problem, start, strength, plan, pieces):
     fair = problem.adversary_weight.astype(float)
     fair, weight = fair / fair.sum(), weight / weight.sum()
     one_hot = np.eye(problem.n_groups)[problem.group]
-    theta, phi = (np.asarray(part, dtype=float) for part in (start.predictor, start.adversary))
+    theta, phi = (np.asarray(part.values, dtype=float) for part in start)
     memory, other_memory = (0.0, 0.0), (0.0, 0.0)
     inputs = 3 if problem.adversary_sees_label else 1
     for epoch in range(plan.epochs + plan.warmup_epochs):
@@ -239,7 +239,7 @@ def test_training_takes_the_steps_that_numpy_takes(sees_label, whole):
     found = solver.train_predictor(problem, strengths, np.array([5, 6]), plan)
     spec = shape_of(problem, pieces=None if whole else (3, 1))
     for i, strength in enumerate(strengths):
-        start = solver._initial_state(5 + i, spec)
+        start = solver.initial_debiasing(5 + i, spec)
         expected = numpy_training(problem, start, strength, plan, [] if whole else [3])
         matrix, bias = found.layers[0]
         np.testing.assert_allclose([*matrix[i][:, 0], *bias[i]], expected, atol=5e-4)

@@ -51,7 +51,9 @@ def fcgp(**parameters):
 def test_one_point_shrinks_towards_zero_with_the_noise():
     path = NoisePath.of(np.ones((1, 1)), np.array([0.6]), np.ones(1))
     noises = np.array([SMALLEST_NOISE, 0.5])
-    np.testing.assert_allclose(path.coefficients(noises), [[0.6, 0.4]], atol=1e-5)
+    np.testing.assert_allclose(
+        path.coefficients(1 / (path.values[:, None] + noises)), [[0.6, 0.4]], atol=1e-5
+    )
     np.testing.assert_allclose(path.changes(noises), [[0.0, -0.2]], atol=1e-5)
 
 
@@ -61,7 +63,8 @@ def test_the_labels_are_those_of_the_authors_on_german_credit(attribute, split):
     fit, new = (_rows(parts[part], attribute) for part in ("fit", "new"))
     X, scores, labels = fit
     kernel = fit_kernel(X, scores, np.ones(len(X)))
-    coefficients = NoisePath.of(kernel.matrix(X, X), scores, np.ones(len(X))).coefficients(NOISES)
+    path = NoisePath.of(kernel.matrix(X, X), scores, np.ones(len(X)))
+    coefficients = path.coefficients(1 / (path.values[:, None] + NOISES))
     decided = kernel.matrix(X, X) @ coefficients > 0.5
     gaps = np.abs(decided[X[:, -1] == 1].mean(axis=0) - decided[X[:, -1] == 0].mean(axis=0))
     changed = (decided != (scores > 0.5)[:, None]).mean(axis=0)

@@ -15,7 +15,7 @@ from commod._solvers.training.networks import Architecture
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError, TrainingWarning
 from commod.rivals import FRAPPE, fit_strengths
-from commod.rivals._solvers import frappe as solver
+from commod.rivals import _jax_training as solver
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
@@ -108,12 +108,19 @@ def shape_of(problem, hidden=()):
     )
 
 
-discrepancy = jax.jit(solver._discrepancy, static_argnames="spec")
+def rows_of(problem):
+    return solver.device_rows(problem, solver.ADDITIVE_ROWS)
+
+
+discrepancy = jax.jit(solver.discrepancy, static_argnames="spec")
 
 
 def found_discrepancy(problem, scores):
-    rows, shape = solver._rows(problem), shape_of(problem)
-    settings = solver._settings(rows, shape, 0.1, problem.kernel_length)
+    rows, shape = (
+        solver.device_rows(problem, solver.ADDITIVE_ROWS),
+        shape_of(problem),
+    )
+    settings = solver.additive_settings(rows, shape, 0.1, problem.kernel_length)
     return float(discrepancy(training.padded(scores.astype(np.float32)), rows, settings, shape))
 
 
@@ -157,14 +164,17 @@ def test_batches_estimate_the_discrepancy_of_the_whole_table():
            "fairness_weight": np.ones(200, np.float32)}
     )  # fmt: skip
     scores = expit(problem.margin.astype(float))
-    rows, shape = solver._rows(problem), shape_of(problem)
-    settings = solver._settings(rows, shape, 0.1, 0.1)
+    rows, shape = (
+        solver.device_rows(problem, solver.ADDITIVE_ROWS),
+        shape_of(problem),
+    )
+    settings = solver.additive_settings(rows, shape, 0.1, 0.1)
     rng = np.random.default_rng(0)
     picked = np.stack([rng.choice(200, 12, replace=False) for _ in range(2000)])
 
     def of_batch(index):
         batch = rows._replace(cell=rows.cell[index], fairness_weight=jnp.ones(12))
-        return solver._discrepancy(jnp.asarray(scores, jnp.float32)[index], batch, settings, shape)
+        return solver.discrepancy(jnp.asarray(scores, jnp.float32)[index], batch, settings, shape)
 
     found = np.asarray(jax.jit(jax.vmap(of_batch))(picked))
     counted = (problem.cell[picked].sum(axis=1) >= 2) & (problem.cell[picked].sum(axis=1) <= 10)
@@ -178,7 +188,7 @@ def test_batches_estimate_the_discrepancy_of_the_whole_table():
 
 
 def test_the_divergence_is_that_of_bernoulli_trials():
-    found = float(solver._divergence(jnp.float32(logit(0.8)), jnp.float32(logit(0.6))))
+    found = float(solver.divergence(jnp.float32(logit(0.8)), jnp.float32(logit(0.6))))
     assert found == pytest.approx(0.8 * np.log(0.8 / 0.6) + 0.2 * np.log(0.2 / 0.4), abs=1e-6)
     assert found == pytest.approx(0.09152, abs=5e-6)
 

@@ -18,7 +18,7 @@ from commod import ScoreColumn, frontier
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.rivals import IndividualGroupDebiasing, check_rival, fit_strengths, lineup
-from commod.rivals._group_column import value_at, with_constant
+from commod.rivals.individual_group_debiasing import value_at, with_constant
 
 pytestmark = pytest.mark.filterwarnings("ignore::commod.exceptions.CommodWarning")
 

@@ -1,5 +1,7 @@
 """RNF: pairs, losses and gradients by hand, the encoders, and the contract."""
 
+from collections import namedtuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,8 +19,8 @@ from commod import ScoreColumn
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.rivals import RNF, check_rival, fit_strengths
-from commod.rivals._base_layers import hidden_units
-from commod.rivals._solvers import rnf as solver
+from commod.rivals import _jax_training as solver
+from commod.rivals._trained import hidden_units
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
@@ -53,9 +55,12 @@ def fit(model, rows, sample_weight=None, **params):
     return update.fit(X, y, sensitive_features=group, sample_weight=sample_weight)
 
 
+HeadRows = namedtuple("HeadRows", solver.HEAD_ROWS)
+
+
 def make_batch(units, label, group, weight=None, margin=None):
     n = len(label)
-    return solver.HeadRows(
+    return HeadRows(
         units=jnp.asarray(units),
         margin=jnp.asarray(np.linspace(-2, 2, n) if margin is None else margin),
         label=jnp.asarray(label, dtype=float),
@@ -91,7 +96,7 @@ def test_a_linear_head_is_smooth_where_it_ignores_the_difference(w, is_smooth):
     """z1 − z2 is (1, −2) in every pair: only w = (2, 1) is orthogonal to it."""
     units = np.array([[0.0, 0.0], [1.0, -2.0], [3.0, 5.0], [2.0, 7.0]])
     batch = make_batch(units, [0, 0, 1, 1], [0, 1, 0, 1])
-    spec = solver.LayerSpec((2, 1))
+    spec = (2, 1)
     layers = jnp.array([*w, 0.3])
     (_, figures), _ = head_loss(layers, 1.0, batch, choose_partners(batch), spec)
     distillation, smoothness, paired, _ = figures
@@ -106,14 +111,14 @@ def test_a_linear_head_is_smooth_where_it_ignores_the_difference(w, is_smooth):
 
 def test_the_gradient_is_that_of_finite_differences():
     rng = np.random.default_rng(1)
-    spec = solver.LayerSpec((3, 4, 1))
+    spec = (3, 4, 1)
     with jax.enable_x64(True):
         batch = make_batch(
             rng.normal(size=(10, 3)), rng.integers(0, 2, 10), rng.integers(0, 2, 10),
             rng.random(10), rng.normal(size=10),
         )  # fmt: skip
         pairs = choose_partners(batch)
-        at = solver._initial_state(0, spec).layers.astype(np.float64) + 0.05
+        at = solver.initial_network(0, spec).values.astype(np.float64) + 0.05
 
         def evaluate(layers):
             (loss, _), gradient = head_loss(jnp.asarray(layers), 0.7, batch, pairs, spec)

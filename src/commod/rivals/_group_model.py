@@ -1,10 +1,10 @@
-"""Group models: P(S | x), or P(S, Y | x), learned on the fit rows."""
+"""P(S | x), or P(S, Y | x): the rivals that read these probabilities, and the models of them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,137 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
-from commod._data.arrays import Codes, Floats
+from commod._data.arrays import Codes, Floats, Mask
 from commod._data.binning import bin_edges
 from commod._data.columns import Column
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import BinTerms, Encoding, NumericTerms, TermTable, learn_encoding
 from commod.exceptions import InputError
 from commod.rivals._rows import DecisionRows, RivalFitRows
+from commod.rivals.base import AwareRival, TermsRival
+
+
+@dataclass(frozen=True)
+class CountedCells:
+    """The rows that count in the constraint, and the cells that they belong to.
+
+    Attributes
+    ----------
+    counted : ndarray of shape (n_rows,)
+        Which of the fit rows count.
+    share : ndarray of shape (n,)
+        Weights of the counted rows; they sum to 1.
+    effects : ndarray of shape (n_rate_rows, n_groups, n)
+        γ: the probability of each cell over the cell's share.
+    """
+
+    counted: Mask
+    share: Floats
+    effects: Floats
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class GroupProbabilityRival(TermsRival, AwareRival):
+    """A rule on the effects γ_j: P(S = j | x) / P(S = j), or the same with the true label.
+
+    - For constraints that compare errors, γ_j is P(S = j, Y = y | x) / P(S = j, Y = y).
+    - If `aware` is True, the group is known. Otherwise a group model predicts it.
+    """
+
+    aware: bool = False
+    group_model: Any = None
+
+    largest_strength = 1.0
+
+    @property
+    def needs_sensitive_features(self) -> bool:  # type: ignore[override]
+        """Return whether `predict` takes the sensitive features: the value of `aware`."""
+        return bool(self.fitted_param("aware"))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        model = self.group_model
+        is_classifier = all(hasattr(model, name) for name in ("fit", "predict_proba", "get_params"))
+        if model is not None and (isinstance(model, type) or not is_classifier):
+            raise InputError(
+                f"group_model={model!r} is no classifier that can be fitted and gives "
+                "probabilities. Pass one that is not fitted, such as RandomForestClassifier(), or "
+                "None for the built-in logistic regression.",
+                parameter="group_model",
+            )
+
+    # -- learning -------------------------------------------------------------------------------
+
+    def _learn_cells(self, models: Sequence[Self], rows: RivalFitRows) -> CountedCells:
+        """Fit the group model once and store it in each model, with multipliers of 0."""
+        group_model = None if self.aware else self._fit_group_model(rows)
+        counted = rows.is_counted
+        share = rows.weight[counted] / rows.weight[counted].sum()
+        proba = self._cell_probabilities(rows, rows.n_groups, group_model)[:, :, counted]
+        shares = proba @ share
+        for model in models:
+            model.group_model_ = group_model
+            model.shares_ = shares
+            model.multipliers_ = np.zeros_like(shares)
+        return CountedCells(counted, share, _divide_by_shares(proba, shares))
+
+    def _fit_group_model(self, rows: RivalFitRows) -> GroupModel:
+        codes = rows.group
+        if self._constraint.needs_labels:
+            assert rows.label is not None
+            codes = np.where(codes >= 0, codes + rows.n_groups * rows.label, -1)
+        return fit_group_model(
+            rows,
+            codes,
+            group_model=self.group_model,
+            min_category_size=int(self.min_category_size),
+            locked=self.locked_features,
+        )
+
+    def _is_defined(self, rows: RivalFitRows) -> bool:
+        """Return whether every rate is defined: each cell has rows and a predicted share."""
+        has_rows = rows.cells(self._constraint).totals(rows.weight) > 0
+        return bool(has_rows.all() and (self.shares_ > 0).all())
+
+    def _sentence(self) -> str:
+        text = super()._sentence()
+        if not (self.shares_ > 0).all():
+            text += " Nothing changes: for one of the groups, every row has probability 0."
+        return text
+
+    # -- deciding -------------------------------------------------------------------------------
+
+    def _effects(self, rows: DecisionRows) -> Floats:
+        """Return γ of new rows, shape (n_rate_rows, n_groups, n)."""
+        proba = self._cell_probabilities(rows, self.shares_.shape[1], self.group_model_)
+        return _divide_by_shares(proba, self.shares_)
+
+    def _cell_probabilities(
+        self, rows: DecisionRows, n_groups: int, group_model: GroupModel | None
+    ) -> Floats:
+        """Return the probability that a row is in each cell, shape (n_rate_rows, n_groups, n).
+
+        It is P(S = j | x), or P(S = j, Y = y | x) with the label y of the rate row. Without a group
+        model the group is known, and the shifted base score is P(Y = 1 | x).
+        """
+        n_labels = 2 if self._constraint.needs_labels else 1
+        if group_model is not None:
+            classes = np.zeros((n_labels * n_groups, len(rows)))
+            classes[group_model.classes] = group_model.probabilities(rows)
+            table = classes.reshape(n_labels, n_groups, len(rows))
+        else:
+            assert rows.group is not None
+            known = (rows.group == np.arange(n_groups)[:, None]).astype(np.float64)
+            score = rows.scores_at_half
+            table = np.stack([known * (1 - score), known * score] if n_labels > 1 else [known])
+        return self._constraint.by_rate_row(table)
+
+
+def _divide_by_shares(proba: Floats, shares: Floats) -> Floats:
+    """Return proba (n_rate_rows, n_groups, n) over the cells' shares; 0 where a share is 0."""
+    shares = shares[:, :, None]
+    return np.divide(proba, shares, out=np.zeros_like(proba), where=shares > 0)
+
 
 # ---------------------------------------------------------------------------------------------
 # Multinomial logistic regression on a `Design`, with a ridge penalty for each column
@@ -132,10 +256,7 @@ def _fit_logistic(
     encoding = learn_encoding(columns, weight, min_category_size=min_category_size, locked=locked)
     encoding = _add_bins(encoding, columns, weight, min_category_size)
     table = encoding.encode(columns)
-    mean, scale = table.moments(weight)
-    is_number = np.isin(np.arange(encoding.n_terms), table.numeric_terms)
-    # categories stay 0 or 1: standardising them would penalise rare categories less
-    mean, scale = np.where(is_number, mean, 0.0), np.where(is_number, scale, 1.0)
+    mean, scale = moments_of_numbers(table, weight)
     design = Design.of(table, mean, scale)
     classes, position = np.unique(codes, return_inverse=True)
     ridge = _ridge(encoding)[design.terms]
@@ -143,6 +264,17 @@ def _fit_logistic(
     points = np.zeros((len(classes), encoding.n_terms))
     points[:, design.terms] = weights.T / scale[design.terms]
     return LogisticGroupModel(encoding, points, intercepts - points @ mean, classes.astype(np.intp))
+
+
+def moments_of_numbers(terms: TermTable, weight: Floats) -> tuple[Floats, Floats]:
+    """Return what standardises numbers: mean and standard deviation of each term, both (d,).
+
+    Categories stay 0 or 1, with mean 0 and scale 1: standardising them would penalise rare
+    categories less.
+    """
+    mean, scale = terms.moments(weight)
+    is_number = np.isin(np.arange(terms.n_terms), terms.numeric_terms)
+    return np.where(is_number, mean, 0.0), np.where(is_number, scale, 1.0)
 
 
 def _add_bins(
@@ -177,7 +309,7 @@ STOP: Any = {"maxiter": 500, "maxfun": 1000, "ftol": 1e-12, "gtol": 1e-8}
 
 
 def softmax_regression(
-    design: Design, codes: NDArray[np.intp], weight: Floats, ridge: Floats
+    design: Design, codes: Codes, weight: Floats, ridge: Floats
 ) -> tuple[Floats, Floats]:
     """Return weights (d, K) and intercepts (K,) of K classes.
 
@@ -221,7 +353,7 @@ def softmax_regression(
 
 
 @dataclass(frozen=True)
-class _Root:
+class Root:
     """A root U of a positive definite matrix UᵀU: triangular (d, d), or its diagonal (d, 1)."""
 
     root: Floats
@@ -246,7 +378,7 @@ def _gradient(design: Design, slopes: Floats) -> Floats:
     return np.column_stack([design.gradient(slope) for slope in slopes.T])
 
 
-def _curvature_root(design: Design, share: Floats, penalty: Floats, spread: float) -> _Root:
+def _curvature_root(design: Design, share: Floats, penalty: Floats, spread: float) -> Root:
     """Return a root of the loss's approximate second derivative, which all classes share.
 
     A number and its bins are nearly collinear, which slows plain steps down. In the coordinates of
@@ -256,9 +388,9 @@ def _curvature_root(design: Design, share: Floats, penalty: Floats, spread: floa
         squares = np.append(
             share @ design.numeric**2, design.gradient(share)[design.numeric.shape[1] :]
         )
-        return _Root(np.sqrt(spread * np.append(squares, 1.0) + penalty)[:, None], True)
+        return Root(np.sqrt(spread * np.append(squares, 1.0) + penalty)[:, None], True)
     curvature = spread * mean_products(design, share) + np.diag(penalty)
-    return _Root(np.asarray(cholesky(curvature)), False)
+    return Root(np.asarray(cholesky(curvature)), False)
 
 
 def mean_products(design: Design, share: Floats) -> Floats:
@@ -325,13 +457,6 @@ class Lookup(NamedTuple):
         return totals[:-1] if self.matrix is None else self.matrix.T @ totals
 
 
-class PreparedWeights(NamedTuple):
-    """Weights ready to be applied: those of the numbers, and a table for each lookup."""
-
-    numeric: Floats
-    tables: list[tuple[NDArray[np.integer], Floats]]
-
-
 @dataclass(frozen=True)
 class Design:
     """Standardised terms of n rows: dense numbers (n, p), and categories behind lookups.
@@ -369,58 +494,31 @@ class Design:
         """Return d, the number of columns."""
         return len(self.terms)
 
-    # -- weighted sums of the columns ---------------------------------------------------------
-
-    def prepare(self, w: Floats) -> PreparedWeights:
-        """Return weights (d,) in the form that `weighted_sums` takes."""
+    def times(self, w: Floats) -> Floats:
+        """Return the sum of the columns weighted by `w` (d,) for each row, shape (n,)."""
         p = self.numeric.shape[1]
         weights = w[p:] * self.inverse
-        tables = [(lookup.entry, lookup.table(weights)) for lookup in self.lookups]
-        return PreparedWeights(w[:p], tables)
-
-    def weighted_sums(self, prepared: PreparedWeights, rows: slice) -> Floats:
-        """Return the weighted sum of the columns for each of `rows`."""
-        sums = self.numeric[rows] @ prepared.numeric
-        for entry, table in prepared.tables:
-            sums += table.take(entry[rows])
-        return sums
-
-    def times(self, w: Floats) -> Floats:
-        """Return the weighted sum of the columns for each row, shape (n,)."""
-        prepared = self.prepare(w)
+        tables = [lookup.table(weights) for lookup in self.lookups]
         sums = np.empty(len(self))
         for rows in row_blocks(len(self)):
-            sums[rows] = self.weighted_sums(prepared, rows)
+            block = self.numeric[rows] @ w[:p]
+            for lookup, table in zip(self.lookups, tables, strict=True):
+                block += table.take(lookup.entry[rows])
+            sums[rows] = block
         return sums
-
-    # -- weighted sums of the rows ------------------------------------------------------------
-
-    def zero_totals(self) -> list[Floats]:
-        """Return the totals over no rows, for `add_to_totals`."""
-        entries = [np.zeros(lookup.n_entries) for lookup in self.lookups]
-        return [np.zeros(self.numeric.shape[1]), *entries]
-
-    def add_to_totals(self, totals: list[Floats], g: Floats, rows: slice) -> None:
-        """Add `rows`, weighted by `g`, to the totals in place."""
-        numeric, *by_entry = totals
-        numeric += g @ self.numeric[rows]
-        for lookup, entries in zip(self.lookups, by_entry, strict=True):
-            entries += np.bincount(lookup.entry[rows], g, minlength=len(entries))
-
-    def gradient_from(self, totals: list[Floats]) -> Floats:
-        """Return the totals as one number for each column, shape (d,)."""
-        numeric, *by_entry = totals
-        categories = np.zeros(len(self.inverse))
-        for lookup, entries in zip(self.lookups, by_entry, strict=True):
-            categories[lookup.slots] = lookup.totals_by_slot(entries)
-        return np.concatenate([numeric, categories * self.inverse])
 
     def gradient(self, g: Floats) -> Floats:
         """Return the sum of the rows weighted by `g` (n,), shape (d,)."""
-        totals = self.zero_totals()
+        numeric = np.zeros(self.numeric.shape[1])
+        totals = [np.zeros(lookup.n_entries) for lookup in self.lookups]
         for rows in row_blocks(len(self)):
-            self.add_to_totals(totals, g[rows], rows)
-        return self.gradient_from(totals)
+            numeric += g[rows] @ self.numeric[rows]
+            for lookup, entries in zip(self.lookups, totals, strict=True):
+                entries += np.bincount(lookup.entry[rows], g[rows], minlength=len(entries))
+        categories = np.zeros(len(self.inverse))
+        for lookup, entries in zip(self.lookups, totals, strict=True):
+            categories[lookup.slots] = lookup.totals_by_slot(entries)
+        return np.concatenate([numeric, categories * self.inverse])
 
     def present(self) -> sparse.csr_array:
         """Return the categories as a sparse matrix, (n, c)."""

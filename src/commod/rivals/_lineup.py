@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
@@ -34,6 +35,15 @@ from commod.updates.commod import COMMOD
 from commod.updates.controlled import ControlledDebiaser
 
 TRAINED = (COMMOD, AdversarialDebiasing, FRAPPE, RNF)  # with JAX
+AWARE_ON_REQUEST = (LPP, BayesPlugIn, FairScoreTransformer, FairProjection, CFBC)
+FROM_COLUMNS = (
+    *(ControlledDebiaser, *TRAINED, WassersteinLogisticRegression, *AWARE_ON_REQUEST),
+    *(MultiaccuracyBoost, FCGP, LeafRelabelling),
+)
+BY_GROUP = (
+    *(CalibratedEqualizedOdds, RejectOption, IndividualGroupDebiasing, ModifiedNaiveBayes),
+    *(MinimalFlip, RelaxedThresholdOptimizer, ThresholdOptimizer, WassersteinPostProcessing),
+)
 
 
 class Lineup(dict[str, BaseUpdate]):
@@ -113,37 +123,16 @@ def every_method(
 
     `shared` are the parameters that all updates have; see `lineup`.
     """
-    seeded = {**shared, "random_state": random_state}
+    given = {**shared, "random_state": random_state, "group_column": group_column}
+
+    def made(kind: type[BaseUpdate], **more: Any) -> BaseUpdate:
+        known = inspect.signature(kind).parameters
+        return kind(estimator, **{k: v for k, v in given.items() if k in known}, **more)
+
     return {
-        "ControlledDebiaser": ControlledDebiaser(estimator, **shared),
-        "COMMOD": COMMOD(estimator, **seeded),
-        "AdversarialDebiasing": AdversarialDebiasing(estimator, **seeded),
-        "FRAPPE": FRAPPE(estimator, **seeded),
-        "RNF": RNF(estimator, **seeded),
-        "WassersteinLogisticRegression": WassersteinLogisticRegression(estimator, **shared),
-        "LPP": LPP(estimator, **shared),
-        "BayesPlugIn": BayesPlugIn(estimator, **shared),
-        "FairScoreTransformer": FairScoreTransformer(estimator, **shared),
-        "FairProjection": FairProjection(estimator, **shared),
-        "CFBC": CFBC(estimator, **shared),
-        "MultiaccuracyBoost": MultiaccuracyBoost(estimator, **seeded),
-        "FCGP": FCGP(estimator, **seeded),
-        "LeafRelabelling": LeafRelabelling(estimator, **shared),
-        "LPP (aware)": LPP(estimator, aware=True, **shared),
-        "BayesPlugIn (aware)": BayesPlugIn(estimator, aware=True, **shared),
-        "FairScoreTransformer (aware)": FairScoreTransformer(estimator, aware=True, **shared),
-        "FairProjection (aware)": FairProjection(estimator, aware=True, **shared),
-        "CFBC (aware)": CFBC(estimator, aware=True, **shared),
-        "CalibratedEqualizedOdds": CalibratedEqualizedOdds(estimator, **seeded),
-        "RejectOption": RejectOption(estimator, **shared),
-        "IndividualGroupDebiasing": IndividualGroupDebiasing(
-            estimator, group_column=group_column, **shared
-        ),
-        "ModifiedNaiveBayes": ModifiedNaiveBayes(estimator, **shared),
-        "MinimalFlip": MinimalFlip(estimator, **seeded),
-        "RelaxedThresholdOptimizer": RelaxedThresholdOptimizer(estimator, **seeded),
-        "ThresholdOptimizer": ThresholdOptimizer(estimator, **seeded),
-        "WassersteinPostProcessing": WassersteinPostProcessing(estimator, **shared),
+        **{kind.__name__: made(kind) for kind in FROM_COLUMNS},
+        **{f"{kind.__name__} (aware)": made(kind, aware=True) for kind in AWARE_ON_REQUEST},
+        **{kind.__name__: made(kind) for kind in BY_GROUP},
     }
 
 

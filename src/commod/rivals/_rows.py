@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.arrays import Floats
+from commod._data.arrays import Codes, Floats, Mask
 from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.groups import read_groups, sensitive_names
-from commod._text import plural
+from commod._data.labels import is_label_in
+from commod._text import did_you_mean, plural, shown
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._cells import Cells, fairness_of
 from commod.metrics._constraint import ConstraintLike
@@ -55,7 +56,7 @@ class DecisionRows(ReadRows):
     X: Any
     columns: list[Column]
     base: BaseScores
-    group: NDArray[np.intp] | None
+    group: Codes | None
 
     def __len__(self) -> int:
         return len(self.base.scores)
@@ -75,7 +76,7 @@ class DecisionRows(ReadRows):
         return self._remembered[key]
 
     @cached_property
-    def scores_at_half(self) -> NDArray[np.float64]:
+    def scores_at_half(self) -> Floats:
         """Return the base scores, shape (n,), shifted on the logit scale to the threshold 0.5.
 
         A rule that compares probabilities with one half reads these instead of `base.scores`.
@@ -83,7 +84,7 @@ class DecisionRows(ReadRows):
         return at_half(self.base.scores, self.base.threshold)
 
     @property
-    def group_index(self) -> NDArray[np.intp]:
+    def group_index(self) -> Codes:
         """Return the group of each row, shape (n,), as an index: 0 where the group is unknown."""
         assert self.group is not None
         return np.maximum(self.group, 0)
@@ -121,10 +122,10 @@ class RivalFitRows(DecisionRows):
     (2, [True, True])
     """
 
-    group: NDArray[np.intp]
+    group: Codes
     group_labels: tuple[Hashable, ...]
-    label: NDArray[np.bool_] | None
-    weight: NDArray[np.float64]
+    label: Mask | None
+    weight: Floats
 
     @property
     def n_groups(self) -> int:
@@ -132,16 +133,16 @@ class RivalFitRows(DecisionRows):
         return len(self.group_labels)
 
     @property
-    def in_constraint(self) -> NDArray[np.bool_]:
+    def in_constraint(self) -> Mask:
         """Return which rows belong to a group in the constraint, shape (n,)."""
         return self.group >= 0
 
     @property
-    def is_counted(self) -> NDArray[np.bool_]:
+    def is_counted(self) -> Mask:
         """Return which rows count in the constraint, shape (n,): those that have weight."""
         return self.in_constraint & (self.weight > 0)
 
-    def needed_labels(self, purpose: str, alternative: str = "") -> NDArray[np.bool_]:
+    def needed_labels(self, purpose: str, alternative: str = "") -> Mask:
         """Return `label`; raise an error that states the purpose where `fit` got no y."""
         if self.label is None:
             raise InputError(f"{purpose}, which needs y, but y is None. Pass y{alternative}.")
@@ -151,7 +152,7 @@ class RivalFitRows(DecisionRows):
         """Return the cell of each row: its group, and its true label where a rate needs it."""
         return Cells.of(constraints, self.group, self.n_groups, self.label)
 
-    def rates(self, constraints: ConstraintLike, positive: Decisions) -> NDArray[np.float64]:
+    def rates(self, constraints: ConstraintLike, positive: Decisions) -> Floats:
         """Return the positive rate of each cell, shape (n_rate_rows, n_groups); NaN if empty."""
         cells = self.cells(constraints)
         with np.errstate(invalid="ignore"):
@@ -175,7 +176,7 @@ def rival_fit_rows(X: Any, rows: FitRows) -> RivalFitRows:
     return RivalFitRows(X, rows.columns, base, group, labels, rows.label, rows.weight)
 
 
-def read_fitted_groups(update: Any, sensitive_features: Any, n_rows: int) -> NDArray[np.intp]:
+def read_fitted_groups(update: Any, sensitive_features: Any, n_rows: int) -> Codes:
     """Return the number of each row's group in `update.group_labels_`, shape (n,); −1 if unknown.
 
     The columns must have the names that they had in `fit`. It is an error if no group is known, and
@@ -208,9 +209,21 @@ def read_fitted_groups(update: Any, sensitive_features: Any, n_rows: int) -> NDA
             f"{method} learned nothing about the {plural(len(unknown), 'group')} "
             f"{', '.join(unknown[:6])}; rows of these groups keep their base decisions.",
             DataWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
     return np.array([number.get(label, -1) for label in groups.labels], np.intp)[groups.codes]
+
+
+def find_group(privileged: Any, labels: Sequence[Hashable]) -> int:
+    """Return the number of the privileged group; a value that is no group is refused."""
+    if is_label_in(privileged, labels):
+        return list(labels).index(privileged)
+    raise InputError(
+        f"privileged={shown(privileged)} is not one of the groups: "
+        f"{', '.join(map(repr, labels[:6]))}.{did_you_mean(privileged, labels)} Pass one of them, "
+        "or None.",
+        parameter="privileged",
+    )
 
 
 def check_decisions(positive: Any, n_rows: int, name: str) -> Decisions:

@@ -1,24 +1,70 @@
-"""`TrainedRival`: what rivals share that are trained by gradients."""
+"""What rivals share that train a model: a new one, by gradients, or on the base model's layers."""
 
 from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import expit
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_array
 
-from commod._data.encoding import Encoding, TermTable, learn_encoding
-from commod._data.parameters import check_number
+from commod._data.arrays import Floats
+from commod._data.encoding import Encoding, TermTable
+from commod._io.optional import require_jax
 from commod._solvers.problem import TrainedLayers, TrainingRecord
-from commod.exceptions import InterruptionWarning
+from commod.exceptions import InputError, InterruptionWarning, TrainingWarning
 from commod.rivals._rows import RivalFitRows
-from commod.rivals.base import Rival
+from commod.rivals.base import ScoredRival, TermsRival
+from commod.updates._fit_rows import FitRows
+from commod.updates._interface import Decisions
 from commod.updates._network import Network, raw_network
-from commod.updates.base import LARGEST_WEIGHT
+from commod.updates._trained import check_layers
+
+
+class NewModelRival(ScoredRival, TermsRival):
+    """A rival that trains a new model of the labels; it needs y for every constraint."""
+
+    trained_anew = True
+    needs_labels = True
+
+    @property
+    @abstractmethod
+    def _has_new_model(self) -> bool:
+        """Return whether a new model decides; False where the base model is kept."""
+
+    def _read_fit_rows(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
+    ) -> FitRows:
+        if y is None:
+            raise InputError(
+                "This estimator requires y to be passed, but the target y is None: "
+                f"{type(self).__name__} trains a new model of the labels. Pass y, or use a method "
+                "that does not need y, such as FRAPPE."
+            )
+        return super()._read_fit_rows(X, y, sensitive_features, sample_weight)
+
+    def _store_outcome(self, rows: FitRows, positive: Decisions) -> None:
+        super()._store_outcome(rows, positive)
+        if self._has_new_model and (positive.all() or not positive.any()):
+            label = self.labels_of(positive[:1].astype(bool)).tolist()[0]
+            note = (
+                f"At strength={self.strength:g} training ended with one decision for all rows, "
+                f"{label!r}. {self._way_out_of_collapse()}"
+            )
+            self.status_ = f"{note} {self.status_}"
+            warnings.warn(note, TrainingWarning, stacklevel=4)
+
+    def _way_out_of_collapse(self) -> str:
+        return "Lower the strength or the learning rate, or try another random_state."
 
 
 @dataclass(frozen=True)
@@ -30,7 +76,7 @@ class TrainingTable:
     terms: TermTable
 
     @property
-    def unit_weights(self) -> NDArray[np.float64]:
+    def unit_weights(self) -> Floats:
         """Return the weights scaled to mean 1, so that float32 sums stay accurate in any unit."""
         return self.rows.weight / self.rows.weight.mean()
 
@@ -40,7 +86,8 @@ class TrainingTable:
         return raw_network(self.encoding, layers, self.terms, self.rows.weight)
 
 
-class TrainedRival(Rival):
+@dataclass(eq=False, repr=False, kw_only=True)
+class TrainedRival(TermsRival):
     """A rival that reads the columns of X as terms and trains all strengths in one computation.
 
     A subclass defines:
@@ -53,12 +100,12 @@ class TrainedRival(Rival):
     epochs: int
     batch_size: int
     learning_rate: float
-    min_category_size: int
-    progress: bool | None
+    progress: bool | None = None
+    random_state: Any = None
 
     @abstractmethod
-    def _train(self, models: Sequence[Self], table: TrainingTable) -> Any:
-        """Return the solver's `TrainingRecord`, with one result for each of `models`."""
+    def _train(self, models: Sequence[Self], table: TrainingTable, solver: Any) -> Any:
+        """Return the `TrainingRecord` of `solver`, with one result for each of `models`."""
 
     @abstractmethod
     def _store(self, trained: Any, i: int, table: TrainingTable) -> None:
@@ -70,30 +117,23 @@ class TrainedRival(Rival):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number(self, "epochs", low=0, whole=True)
-        for name in ("batch_size", "min_category_size"):
-            check_number(self, name, low=1, whole=True)
-        check_number(self, "learning_rate", low=0.0, high=LARGEST_WEIGHT, include="right")
-
-    def _learn(self, rows: RivalFitRows) -> None:
-        self._learn_all([self], rows)
+        for name in ("hidden", "adversary_hidden"):
+            if hasattr(self, name):
+                check_layers(self, name)
 
     def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
         """Train all models with a strength above 0 in one computation."""
-        encoding = learn_encoding(
-            rows.columns,
-            rows.weight,
-            min_category_size=self.min_category_size,
-            locked=self.locked_features,
-        )
-        table = TrainingTable(rows, encoding, encoding.encode(rows.columns))
+        table = TrainingTable(rows, *self._learn_terms(rows.columns, rows.weight))
         for model in models:
             model.history_, model.n_iter_, model._interrupted = {}, 0, False
             model._keep_base(table)
         edited = [model for model in models if model.strength > 0]
         if not (edited and self.epochs):
             return
-        trained = self._train(edited, table)
+        require_jax(type(self).__name__)
+        from commod.rivals import _jax_training as solver  # the first fit loads JAX, not the import
+
+        trained = self._train(edited, table, solver)
         for i, model in enumerate(edited):
             model._store_training(trained, i)
             model._store(trained, i, table)
@@ -111,3 +151,76 @@ class TrainedRival(Rival):
     def _sentence(self) -> str:
         text = super()._sentence()
         return f"{self._interruption()} {text}" if self._interrupted else text
+
+
+# ---------------------------------------------------------------------------------------------
+# The last step of a base model: its inputs, and the first hidden layer of a network
+
+ACTIVATIONS: dict[str, Callable[[Floats], Floats]] = {
+    "identity": lambda x: x,
+    "logistic": expit,
+    "relu": lambda x: np.maximum(x, 0.0),
+    "tanh": np.tanh,
+}
+
+
+def last_step(estimator: Any) -> Any:
+    """Return the model that ends a pipeline; any other estimator is its own last step.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> last_step(make_pipeline(StandardScaler(), LogisticRegression()))
+    LogisticRegression()
+    """
+    estimator = _unwrapped(estimator)
+    return last_step(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
+
+
+def inputs_of_last_step(estimator: Any, X: Any) -> Any:
+    """Return what the last step of a fitted base model reads, as its earlier steps return it."""
+    estimator = _unwrapped(estimator)
+    if not isinstance(estimator, Pipeline):
+        return X
+    earlier = estimator[:-1]
+    return inputs_of_last_step(estimator.steps[-1][1], earlier.transform(X) if earlier else X)
+
+
+def model_inputs(estimator: Any, X: Any) -> Any:
+    """Return the inputs of the last step as numbers, shape (n, d); sparse where it gets them so."""
+    inputs = inputs_of_last_step(estimator, X)
+    return check_array(inputs, accept_sparse="csr", dtype=np.float64)
+
+
+def hidden_units(estimator: Any, X: Any) -> Floats:
+    """Return what a base model encodes a row into, shape (n, units), for the rest to decide on.
+
+    This is the first hidden layer of a network, and the inputs of a logistic regression.
+    """
+    inputs, model = model_inputs(estimator, X), last_step(estimator)
+    if isinstance(model, MLPClassifier):
+        units = inputs @ model.coefs_[0] + model.intercepts_[0]
+        return np.asarray(ACTIVATIONS[model.activation](np.asarray(units)), dtype=np.float64)
+    return np.asarray(inputs.toarray() if sparse.issparse(inputs) else inputs)
+
+
+def is_logistic_regression(estimator: Any) -> bool:
+    """Return whether the last step of the base model is a logistic regression."""
+    return isinstance(last_step(estimator), LogisticRegression)
+
+
+def is_network(estimator: Any) -> bool:
+    """Return whether the last step of the base model is a network."""
+    return isinstance(last_step(estimator), MLPClassifier)
+
+
+def _unwrapped(estimator: Any) -> Any:
+    """Return the estimator within one that only freezes it, or that searched its parameters."""
+    while True:
+        if isinstance(estimator, FrozenEstimator):
+            estimator = estimator.estimator
+        elif hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        else:
+            return estimator

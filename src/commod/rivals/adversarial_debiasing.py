@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._data.parameters import check_choice, check_number
-from commod._io.optional import require_jax
+from commod._data.arrays import Floats
 from commod._solvers.problem import DebiasingProblem, DebiasingSchedule, TrainedLayers, standardise
 from commod.metrics._constraint import Constraint
 from commod.rivals._rows import DecisionRows
-from commod.rivals._trained import TrainedRival, TrainingTable
-from commod.rivals.base import NewModelRival
-from commod.updates._interface import Decisions
+from commod.rivals._trained import NewModelRival, TrainedRival, TrainingTable
+from commod.rivals.base import choice, number
 from commod.updates._network import Network
 from commod.updates._progress import progress_bar
-from commod.updates._trained import check_layers, draw_seeds
+from commod.updates._trained import draw_seeds
 from commod.updates.base import LARGEST_WEIGHT
 
-PROJECTIONS = ("whole", "tensor")
 
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class AdversarialDebiasing(NewModelRival, TrainedRival):
     """Train a new model of the labels against an adversary that reads its score.
 
@@ -120,41 +116,14 @@ class AdversarialDebiasing(NewModelRival, TrainedRival):
     True
     """
 
-    network_: Network | None
-    needs_labels = True
-    trained_anew = True
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        strength: float = 1.0,
-        constraints: str = "demographic_parity",
-        hidden: Sequence[int] = (200,),
-        adversary_hidden: Sequence[int] = (),
-        projection: str = "whole",
-        epochs: int = 50,
-        warmup_epochs: int = 10,
-        batch_size: int = 128,
-        learning_rate: float = 0.001,
-        adversary_learning_rate: float = 0.1,
-        locked_features: Sequence[str] = (),
-        min_category_size: int = MIN_CATEGORY_SIZE,
-        min_group_size: int = 30,
-        threshold: float = 0.5,
-        pos_label: Any = None,
-        favorable_label: Any = None,
-        progress: bool | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator, self.strength, self.constraints = estimator, strength, constraints
-        self.hidden, self.adversary_hidden, self.projection = hidden, adversary_hidden, projection
-        self.epochs, self.warmup_epochs, self.batch_size = epochs, warmup_epochs, batch_size
-        self.learning_rate, self.adversary_learning_rate = learning_rate, adversary_learning_rate
-        self.locked_features, self.min_category_size = locked_features, min_category_size
-        self.min_group_size, self.threshold, self.pos_label = min_group_size, threshold, pos_label
-        self.favorable_label, self.progress = favorable_label, progress
-        self.random_state = random_state
+    hidden: Sequence[int] = (200,)
+    adversary_hidden: Sequence[int] = ()
+    projection: str = choice("whole", "tensor")
+    epochs: int = number(50, low=0, whole=True)
+    warmup_epochs: int = number(10, low=0, whole=True)
+    batch_size: int = number(128, low=1, whole=True)
+    learning_rate: float = number(0.001, low=0.0, high=LARGEST_WEIGHT, include="right")
+    adversary_learning_rate: float = number(0.1, low=0.0, high=LARGEST_WEIGHT, include="right")
 
     @property
     def default_strengths(self) -> tuple[float, ...]:
@@ -162,21 +131,12 @@ class AdversarialDebiasing(NewModelRival, TrainedRival):
         low = (0.0, 0.01, 0.03, 0.05, 0.07, 0.085, 0.1, 0.12, 0.15, 0.175)
         return (*low, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 8.0)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_layers(self, "hidden")
-        check_layers(self, "adversary_hidden")
-        check_number(self, "warmup_epochs", low=0, whole=True)
-        name = "adversary_learning_rate"
-        check_number(self, name, low=0.0, high=LARGEST_WEIGHT, include="right")
-        check_choice(self.projection, "projection", PROJECTIONS)
-
     # -- learning -------------------------------------------------------------------------------
 
-    def _train(self, models: Sequence[Self], table: TrainingTable) -> TrainedLayers:
-        require_jax("AdversarialDebiasing")
-        from commod.rivals._solvers import debiasing  # the first fit loads JAX, not the import
+    def _keep_base(self, table: TrainingTable) -> None:
+        self.network_: Network | None = None
 
+    def _train(self, models: Sequence[Self], table: TrainingTable, solver: Any) -> Any:
         strengths = np.array([model.strength for model in models], dtype=np.float32)
         schedule = DebiasingSchedule(
             epochs=int(self.epochs),
@@ -190,16 +150,12 @@ class AdversarialDebiasing(NewModelRival, TrainedRival):
         )
         problem = _problem(table, self._constraint)
         with progress_bar("AdversarialDebiasing", self.progress) as report:
-            return debiasing.train_predictor(
-                problem, strengths, draw_seeds(models), schedule, report
-            )
+            seeds = draw_seeds(models)
+            return solver.train_predictor(problem, strengths, seeds, schedule, report)
 
     def _store(self, trained: TrainedLayers, i: int, table: TrainingTable) -> None:
         if trained.epochs_done:
             self.network_ = table.network(trained, i)
-
-    def _keep_base(self, table: TrainingTable) -> None:
-        self.network_ = None
 
     @property
     def _has_new_model(self) -> bool:
@@ -207,13 +163,7 @@ class AdversarialDebiasing(NewModelRival, TrainedRival):
 
     # -- deciding -------------------------------------------------------------------------------
 
-    def _decide(self, rows: DecisionRows) -> NDArray[np.bool_]:
-        return self._own_scores(rows) > rows.base.threshold
-
-    def _scores(self, rows: DecisionRows, positive: Decisions) -> NDArray[np.float64]:
-        return self._own_scores(rows)
-
-    def _own_scores(self, rows: DecisionRows) -> NDArray[np.float64]:
+    def _new_scores(self, rows: DecisionRows) -> Floats:
         if self.network_ is None:
             return rows.base.scores
         return np.asarray(expit(self.network_.output(rows.columns)))

@@ -11,10 +11,9 @@ A rival is an update, as COMMOD and ControlledDebiaser are, with one parameter `
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,17 +24,16 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from commod._data.arrays import Floats, Mask
 from commod._data.columns import Column, Kind, as_fitted, read_columns
+from commod._data.disclosure import MIN_CATEGORY_SIZE
+from commod._data.encoding import Encoding, TermTable, learn_encoding
 from commod._data.groups import sensitive_names
-from commod._data.parameters import check_number
+from commod._data.parameters import check_choice, check_number
 from commod._data.tables import check_same_rows
 from commod._solvers.threads import single_blas_thread
-from commod.exceptions import InputError, TrainingWarning
-from commod.metrics._constraint import (
-    ALL_CONSTRAINTS,
-    Constraint,
-    get_constraint,
-)
+from commod.exceptions import InputError
+from commod.metrics._constraint import ALL_CONSTRAINTS, Constraint, get_constraint
 from commod.metrics._requirements import Requirements
 from commod.rivals._rows import (
     DecisionRows,
@@ -45,7 +43,7 @@ from commod.rivals._rows import (
     rival_fit_rows,
 )
 from commod.scorecard import edited_scores, on_their_side
-from commod.updates._fit_rows import FitRows, warn_about_group_columns
+from commod.updates._fit_rows import warn_about_group_columns
 from commod.updates._interface import (
     Decisions,
     FittedCandidate,
@@ -111,11 +109,25 @@ def check_weights(rows: RivalFitRows, method: str) -> None:
         )
 
 
-OWN_TAGS = tuple(field.name for field in fields(UpdateTags) if field not in fields(Tags))
+def number(default: Any, **limits: Any) -> Any:
+    """Return a parameter of a rival: a number within the limits that `check_number` takes."""
+    return field(default=default, metadata=limits)
 
 
+def choice(default: str, *others: str) -> Any:
+    """Return a parameter of a rival: one of some texts."""
+    return field(default=default, metadata={"choices": (default, *others)})
+
+
+OWN_TAGS = tuple(tag.name for tag in fields(UpdateTags) if tag not in fields(Tags))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class Rival(BaseUpdate):
     """An update that decides from X alone. A subclass defines `_learn` and `_decide`.
+
+    The fields below are the parameters that all methods have. A subclass adds its own: as fields of
+    a dataclass, or in a constructor that it writes.
 
     Attributes
     ----------
@@ -136,20 +148,22 @@ class Rival(BaseUpdate):
     Examples
     --------
     >>> class Inverse(Rival):
-    ...     def __init__(self, estimator, *, strength=1.0, constraints="demographic_parity",
-    ...                  min_group_size=30, threshold=0.5, pos_label=None, favorable_label=None):
-    ...         self.estimator, self.strength, self.constraints = estimator, strength, constraints
-    ...         self.min_group_size, self.threshold = min_group_size, threshold
-    ...         self.pos_label, self.favorable_label = pos_label, favorable_label
     ...     def _learn(self, rows):
     ...         self.width_ = 0.1 * self.strength
     ...     def _decide(self, rows):
     ...         return rows.base.decisions ^ (abs(rows.base.scores - 0.5) < self.width_)
     """
 
-    strength: float
-    needs_sensitive_features: bool = False
-    randomised: bool = False
+    estimator: Any = field(kw_only=False)
+    strength: float = 1.0
+    constraints: Any = "demographic_parity"
+    min_group_size: int = 30
+    threshold: float = 0.5
+    pos_label: Any = None
+    favorable_label: Any = None
+
+    needs_sensitive_features: ClassVar[bool] = False
+    randomised: ClassVar[bool] = False
     known_constraints: ClassVar[tuple[str, ...]] = ALL_CONSTRAINTS
     several_groups: ClassVar[bool] = True
     sample_weights: ClassVar[bool] = True
@@ -159,9 +173,7 @@ class Rival(BaseUpdate):
     needs_group_in_model: ClassVar[bool] = False
     trained_anew: ClassVar[bool] = False
     largest_strength: ClassVar[float] = LARGEST_WEIGHT
-    locked_features: Sequence[str] = ()
-    random_state: Any = None
-    _draw_seed: int = 0
+    _draw_seed = 0
 
     def stated(self) -> Requirements:
         """Return the constraint; refuse any that rivals would compute as if it were another one."""
@@ -172,9 +184,9 @@ class Rival(BaseUpdate):
 
     # -- what a rival must define ---------------------------------------------------------------
 
-    @abstractmethod
     def _learn(self, rows: RivalFitRows) -> None:
         """Store what `_decide` needs in attributes whose names end with an underscore."""
+        raise NotImplementedError(f"{type(self).__name__} must define _learn or _learn_all.")
 
     @abstractmethod
     def _decide(self, rows: DecisionRows) -> Decisions:
@@ -199,13 +211,19 @@ class Rival(BaseUpdate):
         self._check_base_model()
         is_share = self.largest_strength == 1
         check_number(self, "strength", low=0.0, high=self.largest_strength, is_share=is_share)
+        for parameter in fields(self):
+            limits = dict(parameter.metadata)
+            if choices := limits.get("choices"):
+                check_choice(getattr(self, parameter.name), parameter.name, choices)
+            elif limits:
+                check_number(self, parameter.name, **limits)
 
     def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
         """Learn several models, which differ in strength; override this to share work."""
         for model in models:
             model._learn(rows)
 
-    def _scores(self, rows: DecisionRows, positive: Decisions) -> NDArray[np.float64]:
+    def _scores(self, rows: DecisionRows, positive: Decisions) -> Floats:
         """Return the edited scores, shape (n,).
 
         A randomised rival has the probabilities. Any other has the base scores, mirrored at the
@@ -221,12 +239,7 @@ class Rival(BaseUpdate):
     # -- fitting --------------------------------------------------------------------------------
 
     def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        sensitive_features: Any = None,
-        sample_weight: Any = None,
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
     ) -> Self:
         """Learn the update, best on rows that the base model was not trained on.
 
@@ -249,38 +262,35 @@ class Rival(BaseUpdate):
             _fit_together([self], X, y, sensitive_features, sample_weight)
         return self
 
-    def _store_groups(self, labels: Sequence[Hashable], names: Sequence[str] | None) -> None:
-        """Store nothing: a rival that decides from X alone must not know the groups' values."""
-
     # -- deciding -------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the new decision of each row, shape (n,), as one of `classes_`."""
-        return self._predict(self._read_rows(X))
+        return self.labels_of(self._final_decisions(self.read_rows(X)))
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Return the edited scores, shape (n, 2), columns in the order of `classes_`.
 
         For a randomised method they are the probabilities of the two decisions. A method that has
         no score of its own mirrors the base score at the threshold where the decision changes.
         """
-        return self._predict_proba(self._read_rows(X))
+        return self._predict_proba(self.read_rows(X))
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Floats:
         """Return the edited margin, shape (n,): positive where `classes_[1]` is predicted."""
-        return self._decision_function(self._read_rows(X))
+        return self._decision_function(self.read_rows(X))
 
-    def decision_proba(self, X: Any) -> NDArray[np.float64]:
+    def decision_proba(self, X: Any) -> Floats:
         """Return the probability of a positive decision, shape (n,); 0 or 1 if not randomised."""
-        return self._checked_decisions(self._read_rows(X)).astype(np.float64)
+        return self.decide_rows(self.read_rows(X)).astype(np.float64)
 
     def changes(self, X: Any) -> ChangedDecisions:
         """Return which rows change, and whether they gain or lose; after the random draws."""
-        return self._changes_on(self._read_rows(X))
+        return self._changes_on(self.read_rows(X))
 
     # -- from rows to what scikit-learn expects ----------------------------------------------------
 
-    def _read_rows(self, X: Any, sensitive_features: Any = None) -> DecisionRows:
+    def read_rows(self, X: Any, sensitive_features: Any = None) -> DecisionRows:
         """Return new rows, checked and scored by the base model."""
         check_is_fitted(self, "n_rows_")
         check_same_rows({"X": X, "sensitive_features": sensitive_features})
@@ -288,35 +298,31 @@ class Rival(BaseUpdate):
         columns = [self.as_fitted(column) for column in columns]
         validate_data(self, X, skip_check_array=True, reset=False)
         base = self._base(X, columns).for_positive
-        group = self._read_group(sensitive_features, len(columns[0]))
+        group = None
+        if self.needs_sensitive_features:
+            group = read_fitted_groups(self, sensitive_features, len(columns[0]))
         return DecisionRows(X, self._features(columns), base, group)
 
-    def _read_group(self, sensitive_features: Any, n_rows: int) -> NDArray[np.intp] | None:
-        return None
-
-    def _checked_decisions(self, rows: DecisionRows) -> Decisions:
+    def decide_rows(self, rows: DecisionRows) -> Decisions:
         """Return what `_decide` returns: decisions, or probabilities of positive ones."""
         return check_decisions(self._decide(rows), len(rows), f"_decide of {type(self).__name__}")
 
-    def _final_decisions(self, rows: DecisionRows) -> NDArray[np.bool_]:
+    def _final_decisions(self, rows: DecisionRows) -> Mask:
         """Return decisions; a row's random draw depends on the row and `random_state` alone."""
-        positive = self._checked_decisions(rows)
+        positive = self.decide_rows(rows)
         if positive.dtype == np.bool_:
             return positive.astype(np.bool_)
         return random_draws(rows.columns, rows.base.scores, self._draw_seed) < positive
 
-    def _predict(self, rows: DecisionRows) -> NDArray[Any]:
-        return self.labels_of(self._final_decisions(rows))
-
-    def _predict_proba(self, rows: DecisionRows) -> NDArray[np.float64]:
+    def _predict_proba(self, rows: DecisionRows) -> Floats:
         edited, base = self._deployed_scores(rows), rows.base.deployed
         same = edited == base.scores
         proba = np.column_stack([np.where(same, base.proba[:, 0], 1 - edited), edited])
         return proba if self._score_label() == self.classes_[1] else proba[:, ::-1]
 
-    def _deployed_scores(self, rows: DecisionRows) -> NDArray[np.float64]:
+    def _deployed_scores(self, rows: DecisionRows) -> Floats:
         """Return the edited scores of the label that the base score predicts, shape (n,)."""
-        positive = self._checked_decisions(rows)
+        positive = self.decide_rows(rows)
         edited, base = self._scores(rows, positive), rows.base.deployed
         if base.is_for_positive:
             return edited
@@ -325,9 +331,9 @@ class Rival(BaseUpdate):
             return mirrored
         return on_their_side(mirrored, ~positive.astype(np.bool_), base.threshold)
 
-    def _decision_function(self, rows: DecisionRows) -> NDArray[np.float64]:
+    def _decision_function(self, rows: DecisionRows) -> Floats:
         """Return logit(edited score) − logit(threshold), with the sign of the final decision."""
-        edited = self._scores(rows, self._checked_decisions(rows))
+        edited = self._scores(rows, self.decide_rows(rows))
         threshold = 0.5 if self.randomised else rows.base.threshold
         size = np.abs(np.clip(logit(np.clip(edited, 1e-15, 1 - 1e-15)) - logit(threshold), -30, 30))
         is_upper = self._final_decisions(rows) == (self.classes_[1] == self.pos_label_)
@@ -359,14 +365,6 @@ class Rival(BaseUpdate):
         types = getattr(self, "_column_types", {}).get(column.name)  # version 0.1 stored none
         return as_fitted(column, self._column_kinds[column.name], types) if types else column
 
-    def read_rows(self, X: Any, sensitive_features: Any = None) -> DecisionRows:
-        """Return new rows, read once; a method that decides by group needs their groups."""
-        return self._read_rows(X, sensitive_features)
-
-    def decide_rows(self, rows: DecisionRows) -> Decisions:
-        """Return decisions, or probabilities of a positive one, on rows that were read."""
-        return self._checked_decisions(rows)
-
     def evaluate_rows(self, rows: DecisionRows) -> RowEvaluation:
         """Return final decisions and edited scores on rows that were read."""
         return RowEvaluation(self._final_decisions(rows), self._deployed_scores(rows))
@@ -385,6 +383,41 @@ class Rival(BaseUpdate):
         return Sweep(list(map(FittedCandidate, settings, models)), models[0])
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class TermsRival(Rival):
+    """A rival that reads the columns of X as terms."""
+
+    locked_features: Sequence[str] = ()
+    min_category_size: int = number(MIN_CATEGORY_SIZE, low=1, whole=True)
+
+    def _learn_terms(
+        self, columns: Sequence[Column], weight: Floats, **options: Any
+    ) -> tuple[Encoding, TermTable]:
+        """Return the encoding that the parameters ask for, and the columns as its terms."""
+        smallest, locked = int(self.min_category_size), self.locked_features
+        encoding = learn_encoding(
+            columns, weight, min_category_size=smallest, locked=locked, **options
+        )
+        return encoding, encoding.encode(columns)
+
+
+class ScoredRival(Rival):
+    """A rival with a score of its own: a subclass defines `_new_scores`, which decides."""
+
+    @abstractmethod
+    def _new_scores(self, rows: DecisionRows) -> Floats:
+        """Return the new score of each row, shape (n,); bit for bit the base score if unmoved."""
+
+    def _decide(self, rows: DecisionRows) -> Decisions:
+        scores = self._new_scores(rows)
+        is_same = scores == rows.base.scores
+        return np.where(is_same, rows.base.decisions, scores > rows.base.threshold)
+
+    def _scores(self, rows: DecisionRows, positive: Decisions) -> Floats:
+        """Return the new scores, on the side of the threshold that their decision has."""
+        return on_their_side(self._new_scores(rows), positive.astype(np.bool_), rows.base.threshold)
+
+
 class AwareRival(Rival):
     """An update that decides by group: ``predict(X, sensitive_features=...)``.
 
@@ -393,11 +426,6 @@ class AwareRival(Rival):
     >>> from commod.datasets import make_biased
     >>> from sklearn.linear_model import LogisticRegression
     >>> class Bonus(AwareRival):
-    ...     def __init__(self, estimator, *, strength=1.0, constraints="demographic_parity",
-    ...                  min_group_size=30, threshold=0.5, pos_label=None, favorable_label=None):
-    ...         self.estimator, self.strength, self.constraints = estimator, strength, constraints
-    ...         self.min_group_size, self.threshold = min_group_size, threshold
-    ...         self.pos_label, self.favorable_label = pos_label, favorable_label
     ...     def _learn(self, rows):
     ...         self.bonus_ = 0.1 * self.strength
     ...     def _decide(self, rows):
@@ -411,16 +439,6 @@ class AwareRival(Rival):
 
     needs_sensitive_features = True
 
-    def _store_groups(self, labels: Sequence[Hashable], names: Sequence[str] | None) -> None:
-        if self.needs_sensitive_features:
-            self.group_labels_ = tuple(labels)
-            self.sensitive_names_ = names
-
-    def _read_group(self, sensitive_features: Any, n_rows: int) -> NDArray[np.intp] | None:
-        if not self.needs_sensitive_features:
-            return None
-        return read_fitted_groups(self, sensitive_features, n_rows)
-
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
         """Return the new decision of each row, shape (n,), as one of `classes_`.
 
@@ -431,27 +449,27 @@ class AwareRival(Rival):
             The group of each row. A group that was missing or too small in the fit rows keeps its
             base decisions, with a warning.
         """
-        return self._predict(self._read_rows(X, sensitive_features))
+        return self.labels_of(self._final_decisions(self.read_rows(X, sensitive_features)))
 
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """Return the edited scores, shape (n, 2), columns in the order of `classes_`.
 
         For a randomised method they are the probabilities of the two decisions. A method that has
         no score of its own mirrors the base score at the threshold where the decision changes.
         """
-        return self._predict_proba(self._read_rows(X, sensitive_features))
+        return self._predict_proba(self.read_rows(X, sensitive_features))
 
-    def decision_function(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+    def decision_function(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """Return the edited margin, shape (n,): positive where `classes_[1]` is predicted."""
-        return self._decision_function(self._read_rows(X, sensitive_features))
+        return self._decision_function(self.read_rows(X, sensitive_features))
 
-    def decision_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+    def decision_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """Return the probability of a positive decision, shape (n,); 0 or 1 if not randomised."""
-        return self._checked_decisions(self._read_rows(X, sensitive_features)).astype(np.float64)
+        return self.decide_rows(self.read_rows(X, sensitive_features)).astype(np.float64)
 
     def changes(self, X: Any, *, sensitive_features: Any = None) -> ChangedDecisions:
         """Return which rows change, and whether they gain or lose; after the random draws."""
-        return self._changes_on(self._read_rows(X, sensitive_features))
+        return self._changes_on(self.read_rows(X, sensitive_features))
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
@@ -507,7 +525,7 @@ def _fit_together(
     fit_rows = first._read_fit_rows(X, y, sensitive_features, sample_weight)
     first._check_locked(fit_rows.columns)
     if not first.needs_sensitive_features:
-        warn_about_group_columns(fit_rows, first.locked_features)
+        warn_about_group_columns(fit_rows, getattr(first, "locked_features", ()))
     rows = rival_fit_rows(X, fit_rows)
     if not first.several_groups:
         check_groups(rows, type(first).__name__)
@@ -517,13 +535,15 @@ def _fit_together(
     types = {column.name: tuple(sorted(column.types)) for column in fit_rows.columns}
     for model in models:
         model._take_reading(first)
-        model._store_groups(rows.group_labels, sensitive_names(sensitive_features))
+        if model.needs_sensitive_features:  # any other must not know the groups' values
+            model.group_labels_ = rows.group_labels
+            model.sensitive_names_ = sensitive_names(sensitive_features)
         model._column_kinds, model._column_types = kinds, types
-        model._draw_seed = seed_from(model.random_state)
+        model._draw_seed = seed_from(getattr(model, "random_state", None))
     with single_blas_thread:
         first._learn_all(models, rows)
     for model in models:
-        model._store_outcome(fit_rows, model._checked_decisions(rows))
+        model._store_outcome(fit_rows, model.decide_rows(rows))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -539,9 +559,7 @@ def seed_from(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def random_draws(
-    columns: Sequence[Column], scores: NDArray[np.float64], seed: int
-) -> NDArray[np.float64]:
+def random_draws(columns: Sequence[Column], scores: Floats, seed: int) -> Floats:
     """Return a uniform number in [0, 1) for each row, shape (n,).
 
     The number depends on the row's values and the seed. It does not depend on other rows, their
@@ -563,7 +581,7 @@ def random_draws(
     return (state >> np.uint64(11)).astype(np.float64) / 2.0**53
 
 
-def _number_bits(numbers: NDArray[np.float64]) -> Bits:
+def _number_bits(numbers: Floats) -> Bits:
     """Return the bits of each number; −0 counts as 0, and all NaN are equal."""
     canonical = np.where(np.isnan(numbers), np.nan, numbers) + 0.0
     return canonical.astype(np.float64).view(np.uint64)
@@ -586,44 +604,3 @@ def _mix(state: Bits, bits: Bits) -> Bits:
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return mixed ^ (mixed >> np.uint64(31))
-
-
-# ---------------------------------------------------------------------------------------------
-# `NewModelRival`: what rivals share that replace the base model by a model of their own
-
-
-class NewModelRival(Rival):
-    """A rival that trains a new model of the labels; it needs y for every constraint."""
-
-    trained_anew = True
-    needs_labels = True
-
-    @property
-    @abstractmethod
-    def _has_new_model(self) -> bool:
-        """Return whether a new model decides; False where the base model is kept."""
-
-    def _read_fit_rows(
-        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
-    ) -> FitRows:
-        if y is None:
-            raise InputError(
-                "This estimator requires y to be passed, but the target y is None: "
-                f"{type(self).__name__} trains a new model of the labels. Pass y, or use a method "
-                "that does not need y, such as FRAPPE."
-            )
-        return super()._read_fit_rows(X, y, sensitive_features, sample_weight)
-
-    def _store_outcome(self, rows: FitRows, positive: Decisions) -> None:
-        super()._store_outcome(rows, positive)
-        if self._has_new_model and (positive.all() or not positive.any()):
-            label = self.labels_of(positive[:1].astype(bool)).tolist()[0]
-            note = (
-                f"At strength={self.strength:g} training ended with one decision for all rows, "
-                f"{label!r}. {self._way_out_of_collapse()}"
-            )
-            self.status_ = f"{note} {self.status_}"
-            warnings.warn(note, TrainingWarning, stacklevel=4)
-
-    def _way_out_of_collapse(self) -> str:
-        return "Lower the strength or the learning rate, or try another random_state."

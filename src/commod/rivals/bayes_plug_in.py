@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
 
-from commod._data.arrays import Floats, Mask
-from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._data.parameters import check_number
+from commod._data.arrays import Codes, Floats, Mask
 from commod.bounds import bayes_optimal_scores
+from commod.exceptions import CommodError
 from commod.metrics._cells import Cells
-from commod.rivals._group_probabilities import GroupProbabilityRival
+from commod.rivals._group_model import GroupProbabilityRival
 from commod.rivals._rows import HALF, DecisionRows, RivalFitRows
-from commod.rivals._solvers.plug_in import (
-    LinearProgramme,
-    MultiplierPath,
-    best_multipliers,
-    curved_gain,
-    decide,
-    fair_margins,
-    trace_path,
-)
+from commod.rivals.base import number
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import Decisions
 from commod.updates.base import LARGEST_WEIGHT
@@ -38,7 +32,7 @@ class PlugInRival(GroupProbabilityRival):
     - A subclass sets the multipliers ψ in `_choose_multipliers`.
     """
 
-    lambda_ratio: float = 0.0
+    lambda_ratio = 0.0
 
     @abstractmethod
     def _choose_multipliers(
@@ -48,10 +42,6 @@ class PlugInRival(GroupProbabilityRival):
 
         A model that this method leaves alone has multipliers of 0 and changes nothing.
         """
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number(self, "lambda_ratio", low=0.0, high=LARGEST_WEIGHT)
 
     # -- learning -------------------------------------------------------------------------------
 
@@ -88,6 +78,7 @@ N_KNOTS = 16  # linear programmes from the base model to parity; the path is str
 ROUNDING = 1e-9  # a target counts as reached if it is missed by no more
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BayesPlugIn(PlugInRival):
     """Decide by the Bayes-optimal score, with the smallest multipliers that reach the target.
 
@@ -169,30 +160,7 @@ class BayesPlugIn(PlugInRival):
     True
     """
 
-    target_: float
-    reached_: bool
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        strength: float = 1.0,
-        aware: bool = False,
-        group_model: Any = None,
-        lambda_ratio: float = 0.0,
-        constraints: str = "demographic_parity",
-        locked_features: Sequence[str] = (),
-        min_category_size: int = MIN_CATEGORY_SIZE,
-        min_group_size: int = 30,
-        threshold: float = 0.5,
-        pos_label: Any = None,
-        favorable_label: Any = None,
-    ) -> None:
-        self.estimator, self.strength, self.aware = estimator, strength, aware
-        self.group_model, self.lambda_ratio = group_model, lambda_ratio
-        self.constraints, self.locked_features = constraints, locked_features
-        self.min_category_size, self.min_group_size = min_category_size, min_group_size
-        self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
+    lambda_ratio: float = number(0.0, low=0.0, high=LARGEST_WEIGHT)
 
     def _choose_multipliers(
         self, models: Sequence[Self], rows: RivalFitRows, programme: LinearProgramme
@@ -253,3 +221,400 @@ def _knots(programme: LinearProgramme) -> list[Floats]:
     tolerances = gap * np.linspace(1, 0, N_KNOTS + 1)[1:]
     knots = [best_multipliers(programme, float(tolerance)) for tolerance in tolerances]
     return [np.zeros_like(knots[0]), *knots, 2 * knots[-1]]
+
+
+# ---------------------------------------------------------------------------------------------
+# Multipliers of plug-in rules: who is decided positively when probabilities are known
+#
+# A positive decision of row i is worth the gain g_i and adds γ_lji to the predicted rate of each
+# cell (rate row l, group j). The best decisions under linear limits on these rates follow a
+# threshold rule: positive where g_i − Σ ψ_lj γ_lji > 0. This part computes the multipliers ψ in two
+# ways:
+#
+# - `best_multipliers` limits predicted rates, by the linear programme of Xian and Zhao (2024).
+# - `trace_path` follows a path of multipliers and counts the rates that are reached along it.
+
+SLACK = 1e-10  # rates sum up to millions of shares: equal rates may differ by rounding
+LEAST_GAP = 1e-7  # less than one person in a million: such rates count as equal
+TIE = 1e-12  # relative: breakpoints closer than this count as one
+EDGE = 1e-9  # the tolerance given to HiGHS: smaller margins count as 0
+CURVATURE = 1e-3  # small compared to a gain that matters, large compared to EDGE
+SOLVED, INFEASIBLE = 0, 2  # status of linprog
+N_ROWS = 5_000  # a linear programme of at most so many rows is solved directly
+
+
+@dataclass(frozen=True)
+class LinearProgramme:
+    """The gain of positive decisions, and their effect on predicted rates.
+
+    Attributes
+    ----------
+    gain : ndarray of shape (n,)
+        What a positive decision is worth; the base decision is positive where it is above 0.
+    effects : ndarray of shape (n_rate_rows, n_groups, n)
+        γ, what a positive decision adds to the rate of each cell; mean 1 over the rows.
+    share : ndarray of shape (n,)
+        The weights of the rows; they sum to 1.
+    """
+
+    gain: Floats
+    effects: Floats
+    share: Floats
+
+    def rates(self, positive: Mask) -> Floats:
+        """Return the predicted positive rate of each cell, shape (n_rate_rows, n_groups)."""
+        return np.asarray(self.effects @ (self.share * positive))
+
+    def gap(self, positive: Mask) -> float:
+        """Return the largest difference between two groups' predicted rates in any rate row."""
+        return float(np.ptp(self.rates(positive), axis=1).max())
+
+    def decisions(self, multipliers: Floats) -> Mask:
+        """Return the decisions at these multipliers, shape (n,)."""
+        return decide(self.margins(multipliers), self.gain > 0)
+
+    def margins(self, multipliers: Floats) -> Floats:
+        """Return g − Σ ψ_lj γ_lj of each row, shape (n,)."""
+        return fair_margins(self.gain, self.effects, multipliers)
+
+
+def fair_margins(gain: Floats, effects: Floats, multipliers: Floats) -> Floats:
+    """Return g − Σ ψ_lj γ_lj of each row, shape (n,).
+
+    The sum is taken cell by cell: a matrix product may round a row differently in another batch.
+    """
+    total = gain.copy()
+    for row, weights in zip(effects, multipliers.tolist(), strict=True):
+        for effect, weight in zip(row, weights, strict=True):
+            if weight:
+                total -= weight * effect
+    return total
+
+
+def decide(margins: Floats, base: Mask) -> Mask:
+    """Return whether each margin is positive; where it is exactly 0, the base decision.
+
+    Examples
+    --------
+    >>> decide(np.array([0.1, 0.0, 0.0]), np.array([False, True, False]))
+    array([ True,  True, False])
+    """
+    return np.where(margins == 0, base, margins > 0).astype(np.bool_)
+
+
+def curved_gain(gain: Floats) -> Floats:
+    """Return the gain with a slight curvature and the same sign.
+
+    Where the group is known, the gain and the effects of equalized odds are linear in the score. A
+    group whose rates must both fall then gets a margin of 0 for every row, and the programme leaves
+    open who changes. A randomised rule would draw. The curvature decides by the score instead: rows
+    near the threshold change first.
+    """
+    return gain + CURVATURE * gain * np.abs(gain)
+
+
+# ---------------------------------------------------------------------------------------------
+# The linear programme
+
+
+def best_multipliers(programme: LinearProgramme, tolerance: float) -> Floats:
+    """Return the multipliers ψ (n_rate_rows, n_groups) of the best decisions within the tolerance.
+
+    The decisions p in [0, 1] maximise Σ share·gain·p. In each rate row, the predicted rates of any
+    two groups differ by at most `tolerance`. Each row of ψ sums to 0. All ψ are exactly 0 where the
+    base decisions are within the tolerance.
+
+    Examples
+    --------
+    >>> effects = np.array([[[2.0, 2.0, 0.0, 0.0], [0.0, 0.0, 2.0, 2.0]]])
+    >>> two = LinearProgramme(np.array([0.4, -0.1, -0.1, -0.4]), effects, np.full(4, 0.25))
+    >>> best_multipliers(two, 0.0).round(3)
+    array([[ 0.125, -0.125]])
+    >>> two.decisions(best_multipliers(two, 0.0))
+    array([ True, False,  True, False])
+    """
+    shape = programme.effects.shape[:2]
+    if programme.gap(programme.gain > 0) <= tolerance + LEAST_GAP:
+        return np.zeros(shape)
+    if shape == (1, 2):
+        first, second = programme.effects[0]
+        single = single_multiplier(programme.gain, second - first, programme.share, tolerance)
+        return np.array([[-single, single]])
+    return _avoid_ties(programme, _solve(programme, tolerance), tolerance)
+
+
+def single_multiplier(gain: Floats, difference: Floats, share: Floats, tolerance: float) -> float:
+    """Return the λ of the rule gain − λ·difference > 0, for two groups and one rate row.
+
+    λ minimises Σ share·(gain − λ·difference)₊ + tolerance·|λ|, the dual of the programme. Sorting
+    finds it: as λ moves away from 0, each row changes at most once, at λ = gain/difference, and
+    every change brings the rates closer. So the first λ within the tolerance is the best.
+    """
+    gap = float(share @ (difference * (gain > 0)))
+    if abs(gap) <= tolerance + SLACK:
+        return 0.0
+    sign = np.sign(gap)
+    breaks, steps = _breakpoints(gain, sign * difference, share)
+    remaining = abs(gap) - np.cumsum(steps)
+    is_last = np.append(np.diff(breaks) > TIE * np.abs(breaks[:-1]), True)  # rows of one value
+    breaks, remaining = breaks[is_last], remaining[is_last]
+    within = remaining <= tolerance + SLACK
+    k = int(np.argmax(within)) if within.any() else len(breaks) - 1
+    # Two cases. 1. The remaining gap equals the tolerance: every λ up to the next breakpoint is
+    # optimal, and the middle is farthest from any row. 2. Otherwise the optimum is breakpoint k,
+    # where a row is decided in part. Decisions are not randomised, so that row changes as a whole:
+    # λ is past the breakpoint, again midway to the next. Should that overshoot (few rows, or many
+    # alike) by more than stopping short would miss, λ stays before the breakpoint.
+    overshoots = remaining[k] < -tolerance - SLACK
+    before = remaining[k - 1] if k else abs(gap)
+    if overshoots and before < -remaining[k]:
+        k -= 1
+    return float(sign * _midway(breaks, k)) if k >= 0 else 0.0
+
+
+def _breakpoints(gain: Floats, slope: Floats, share: Floats) -> tuple[Floats, Floats]:
+    """Return the λ > 0 where gain − λ·slope changes its sign, ascending, and the steps of the gap.
+
+    A gain of 0 counts as negative, as in the base decision.
+    """
+    moves = np.where(gain > 0, slope > 0, slope < 0)
+    with np.errstate(over="ignore"):  # a slope near 0 never matters
+        at = np.abs(gain[moves] / slope[moves])
+    steps = share[moves] * np.abs(slope[moves])
+    finite = np.isfinite(at)
+    at, steps = at[finite], steps[finite]
+    order = np.argsort(at, kind="stable")
+    return at[order], steps[order]
+
+
+def _midway(breaks: Floats, k: int) -> float:
+    """Return the middle of breakpoints k and k + 1; half a unit past the last breakpoint."""
+    after = breaks[k + 1] if k + 1 < len(breaks) else breaks[k] + 1
+    return float(breaks[k] + after) / 2
+
+
+def _solve(programme: LinearProgramme, tolerance: float) -> Floats:
+    """Return optimal multipliers; a large programme is reduced to the rows near a margin of 0.
+
+    1. Solve the programme of a sample.
+    2. With its multipliers, decide rows whose margin is far from 0 by the sign of the margin. Solve
+       the programme of the other rows.
+    3. If the new multipliers confirm these signs, they are optimal for all rows. Otherwise repeat
+       step 2 with three times as many rows near 0, at last with all rows.
+    """
+    n = len(programme.gain)
+    # multipliers from m rows are off by about 1/√m, so the sign is open for about n/√m rows: both
+    # programmes are of one size
+    size = max(N_ROWS, int(4 * n ** (2 / 3)))
+    zeros = np.zeros(programme.effects.shape[:2])
+    multipliers = None
+    if size < n:
+        multipliers = _solve_rows(_sample(programme, size), tolerance, np.arange(size), zeros)
+    while size < n and multipliers is not None:
+        margins = programme.margins(multipliers)
+        is_near = _nearest(programme, margins, size)
+        fixed = programme.effects @ (programme.share * (~is_near & (margins > 0)))
+        solved = _solve_rows(programme, tolerance, np.flatnonzero(is_near), fixed)
+        if solved is not None:
+            if (is_near | (margins * programme.margins(solved) > 0)).all():
+                return solved
+            multipliers = solved
+        size *= 3
+    multipliers = _solve_rows(programme, tolerance, np.arange(n), zeros)
+    if multipliers is None:  # equal rates are always possible, so the numbers are of absurd size
+        raise CommodError(
+            "The linear programme of this constraint could not be solved. Check the base scores "
+            "and sample_weight for values that differ by many orders of magnitude."
+        )
+    return multipliers
+
+
+def _sample(programme: LinearProgramme, size: int) -> LinearProgramme:
+    """Return the programme of `size` rows, spread evenly over the gains of every group."""
+    group = programme.effects.sum(axis=0).argmax(axis=0)
+    order = np.lexsort((programme.gain, group))
+    rows = order[np.linspace(0, len(order) - 1, size).astype(np.intp)]
+    share = programme.share[rows] / programme.share[rows].sum()
+    effects = programme.effects[:, :, rows]
+    means = effects @ share
+    return LinearProgramme(
+        programme.gain[rows], effects / np.where(means > 0, means, 1.0)[:, :, None], share
+    )
+
+
+def _nearest(programme: LinearProgramme, margins: Floats, size: int) -> Mask:
+    """Return the `size` rows that the smallest changes of the multipliers would change."""
+    reach = np.maximum(programme.effects.sum(axis=(0, 1)), np.finfo(float).tiny)
+    is_near = np.zeros(len(margins), dtype=np.bool_)
+    is_near[np.argpartition(np.abs(margins) / reach, size)[:size]] = True
+    return is_near
+
+
+def _solve_rows(
+    programme: LinearProgramme, tolerance: float, rows: NDArray[np.intp], fixed: Floats
+) -> Floats | None:
+    """Return the multipliers of the programme of `rows`; None where it has no solution.
+
+    The unknowns are p of each row, the middle of each rate row, and each cell's difference from
+    that middle, within ± tolerance/2. Each cell has one equation, whose marginal is its multiplier.
+    `fixed` (n_rate_rows, n_groups) is what the other rows add to the rates.
+    """
+    shape = n_rates, n_groups = programme.effects.shape[:2]
+    n, n_cells = len(rows), n_rates * n_groups
+    # weights of 1 on average: HiGHS takes values below 1e-9 for 0
+    size = programme.share[rows] * n
+    equations = np.hstack(
+        [
+            size * programme.effects[:, :, rows].reshape(n_cells, n),
+            np.repeat(-n * np.eye(n_rates), n_groups, axis=0),
+            -n * np.eye(n_cells),
+        ]
+    )
+    cost = np.concatenate([-size * programme.gain[rows], np.zeros(n_rates + n_cells)])
+    half = max(tolerance, 0.0) / 2
+    ranges = np.array([(0.0, 1.0), (-np.inf, np.inf), (-half, half)])
+    settings: Any = {
+        "bounds": np.repeat(ranges, [n, n_rates, n_cells], axis=0),
+        "options": {"dual_feasibility_tolerance": EDGE, "primal_feasibility_tolerance": EDGE},
+    }
+    for method in ("highs", "highs-ipm"):
+        solution = linprog(cost, A_eq=equations, b_eq=-n * fixed.ravel(), method=method, **settings)
+        if solution.status in (SOLVED, INFEASIBLE):  # otherwise the second method may succeed
+            break
+    if solution.status != SOLVED:
+        return None
+    # a marginal is the change of the least cost per unit of the right-hand side, which is −ψ
+    return -np.asarray(solution.eqlin.marginals, dtype=np.float64).reshape(shape)
+
+
+def _avoid_ties(programme: LinearProgramme, multipliers: Floats, tolerance: float) -> Floats:
+    """Return multipliers nearby at which no row has a margin of 0.
+
+    At an optimum a few rows (one for each free multiplier) are decided in part. Along the ray
+    through ψ all these rows change at ψ itself: a little before ψ they keep their base decisions, a
+    little past ψ they change. The side within the tolerance is returned, otherwise the closer one.
+    """
+    margins = programme.margins(multipliers)
+    clear = np.abs(margins) > EDGE
+    pull = programme.gain - margins
+    breaks, _ = _breakpoints(programme.gain[clear], pull[clear], programme.share[clear])
+    before = breaks[breaks < 1].max(initial=0.0)
+    after = breaks[breaks > 1].min(initial=2.0)
+    sides = [(before + 1) / 2 * multipliers, (1 + after) / 2 * multipliers]
+    gaps = [programme.gap(programme.decisions(side)) for side in sides]
+    return sides[0] if gaps[0] <= max(tolerance + SLACK, gaps[1]) else sides[1]
+
+
+# ---------------------------------------------------------------------------------------------
+# A path of multipliers
+
+
+@dataclass(frozen=True)
+class MultiplierPath:
+    """Multipliers on a path of straight legs, and the fairness along it.
+
+    Decisions change at some positions of the path. Between two of them lies a stretch, on which
+    decisions and fairness are constant.
+
+    Attributes
+    ----------
+    knots : ndarray of shape (m + 1, n_rate_rows, n_groups)
+        The ends of the legs, from 0. Position 2.5 is halfway from knot 2 to knot 3. The last leg
+        has no end.
+    starts : ndarray of shape (K,)
+        The position where each stretch begins.
+    fairness : ndarray of shape (K,)
+        The P-rule of each stretch, or minus the sum of the gaps: higher is fairer.
+    """
+
+    knots: Floats
+    starts: Floats
+    fairness: Floats
+
+    def first(self, target: float) -> Floats:
+        """Return the multipliers of the first stretch this fair; if none is, of the fairest."""
+        reached = self.fairness >= target - SLACK
+        k = int(np.argmax(reached) if reached.any() else np.argmax(self.fairness))
+        return self.at(_midway(self.starts, k)) if k else self.knots[0]
+
+    def at(self, position: float) -> Floats:
+        """Return the multipliers at a position, shape (n_rate_rows, n_groups)."""
+        leg = min(int(position), len(self.knots) - 2)
+        begin, end = self.knots[leg : leg + 2]
+        return np.asarray(begin + (position - leg) * (end - begin))
+
+
+def trace_path(
+    programme: LinearProgramme,
+    knots: Sequence[Floats],
+    *,
+    cells: Cells,
+    weight: Floats,
+    as_ratio: bool,
+) -> MultiplierPath:
+    """Return the path through `knots` with the fairness that is counted on each stretch.
+
+    Parameters
+    ----------
+    programme : LinearProgramme of n rows
+    knots : sequence of ndarrays of shape (n_rate_rows, n_groups)
+        The ends of the legs; the first is 0, the base decisions.
+    cells : Cells
+        The true cell of each row, in which decisions are counted.
+    weight : ndarray of shape (n,)
+    as_ratio : bool
+        Whether fairness is the lowest rate over the highest. Otherwise it is minus the sum over
+        the rate rows of the gaps.
+    """
+    margins = programme.gain
+    positive = margins > 0
+    totals = cells.totals(weight)
+    counts = cells.totals(weight * positive).ravel()
+    starts, fairness = [np.zeros(1)], [_fairness(counts[:, None], totals, as_ratio)]
+    for leg, end in enumerate(knots[1:]):
+        is_last = leg == len(knots) - 2
+        end_margins = programme.margins(end)
+        at, order = _crossings(margins, end_margins, positive, np.inf if is_last else 1.0)
+        steps = np.where(positive[order], -1.0, 1.0) * weight[order]
+        running = counts[:, None] + _running_sums(cells.index[order], steps, len(counts))
+        distinct = np.append(np.diff(at) > TIE * np.maximum(at[:-1], TIE), True)[: len(at)]
+        starts.append(leg + at[distinct])
+        fairness.append(_fairness(running[:, distinct], totals, as_ratio))
+        counts = running[:, -1] if len(at) else counts
+        positive = positive.copy()
+        positive[order] ^= True
+        margins = end_margins
+    return MultiplierPath(np.stack(knots), np.concatenate(starts), np.concatenate(fairness))
+
+
+def _crossings(
+    begin: Floats, end: Floats, positive: Mask, most: float
+) -> tuple[Floats, NDArray[np.intp]]:
+    """Return the positions in (0, most) where rows change from `begin` to `end`, and the rows."""
+    slope = end - begin
+    least = TIE * np.abs(slope).max(initial=0.0)  # a smaller slope is rounding
+    moves = np.where(positive, slope < -least, slope > least)
+    index = np.flatnonzero(moves)
+    at = np.maximum(-begin[index] / slope[index], 0.0)
+    inside = at < most
+    at, index = at[inside], index[inside]
+    order = np.argsort(at, kind="stable")
+    return at[order], index[order]
+
+
+def _running_sums(cell: Codes, steps: Floats, n_cells: int) -> Floats:
+    """Return the running sum of the steps in each cell, shape (n_cells, len(steps))."""
+    running = np.zeros((n_cells, len(steps)))
+    inside = np.flatnonzero(cell >= 0)
+    running[cell[inside], inside] = steps[inside]
+    return np.cumsum(running, axis=1, out=running)
+
+
+def _fairness(counts: Floats, totals: Floats, as_ratio: bool) -> Floats:
+    """Return the fairness of each column of counts (cells, K), shape (K,); −inf if undefined."""
+    rates = (counts / totals.reshape(-1, 1)).reshape(*totals.shape, -1)
+    if not as_ratio:
+        return -np.asarray(np.ptp(rates, axis=1).sum(axis=0))
+    highest = rates[0].max(axis=0)
+    ratio = np.full(len(highest), -np.inf)  # without a positive decision the ratio is undefined
+    return np.divide(rates[0].min(axis=0), highest, out=ratio, where=highest > 0)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from commod._data.arrays import Floats
+from commod._data.arrays import Codes, Floats, Mask
 from commod._data.parameters import check_choice
 from commod.exceptions import InputError, TargetWarning
 from commod.metrics._constraint import FALSE_POSITIVES, ODDS, TRUE_POSITIVES
@@ -23,6 +23,7 @@ from commod.updates._interface import Decisions
 COST_NAMES = {"fnr": "false negative", "fpr": "false positive", "weighted": "weighted error"}
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class CalibratedEqualizedOdds(AwareRival):
     """Replace scores by the base rate of their group, at random, until one error cost is equal.
 
@@ -100,28 +101,14 @@ class CalibratedEqualizedOdds(AwareRival):
     (800,)
     """
 
+    cost: str | None = None
+    constraints: str = "equalized_odds"
+    random_state: Any = None
+
     known_constraints = (ODDS, TRUE_POSITIVES, FALSE_POSITIVES)
     needs_labels = True
     randomised = True
     largest_strength = 1.0
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        strength: float = 1.0,
-        cost: str | None = None,
-        constraints: str = "equalized_odds",
-        min_group_size: int = 30,
-        threshold: float = 0.5,
-        pos_label: Any = None,
-        favorable_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator, self.strength, self.cost = estimator, strength, cost
-        self.constraints, self.min_group_size = constraints, min_group_size
-        self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
-        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -145,9 +132,6 @@ class CalibratedEqualizedOdds(AwareRival):
         return "fnr" if labels[0] else "fpr"
 
     # -- learning -------------------------------------------------------------------------------
-
-    def _learn(self, rows: RivalFitRows) -> None:
-        self._learn_all([self], rows)
 
     def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
         """Measure the costs once; the models differ only in the share of the rates."""
@@ -208,7 +192,7 @@ class CalibratedEqualizedOdds(AwareRival):
         trivial = self._trivial_decisions(rows)
         return rows.keep_unknown(rows.base.decisions * (1 - rate) + trivial * rate)
 
-    def _trivial_decisions(self, rows: DecisionRows) -> NDArray[np.bool_]:
+    def _trivial_decisions(self, rows: DecisionRows) -> Mask:
         """Return the decision of each row if its score is withheld, shape (n,)."""
         return np.asarray(self.base_rates_ > rows.base.threshold)[rows.group_index]
 
@@ -218,7 +202,7 @@ class CalibratedEqualizedOdds(AwareRival):
         Each is the base score, or the base rate of the group. The random draws are those of
         `predict`: a row is decided positively where its mixed score is above the threshold.
         """
-        rows = self._read_rows(X, sensitive_features)
+        rows = self.read_rows(X, sensitive_features)
         assert rows.group is not None
         rate = self.mixing_rates_[rows.group_index]
         draws = random_draws(rows.columns, rows.base.scores, self._draw_seed)
@@ -245,8 +229,8 @@ class GroupCosts(NamedTuple):
 
 def group_costs(
     scores: Floats,
-    label: NDArray[np.bool_],
-    group: NDArray[np.intp],
+    label: Mask,
+    group: Codes,
     weight: Floats,
     *,
     n_groups: int,

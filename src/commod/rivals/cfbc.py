@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 
-from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod.metrics._constraint import TRUE_POSITIVES
 from commod.rivals._rows import RivalFitRows
-from commod.rivals._solvers.plug_in import LEAST_GAP, LinearProgramme, single_multiplier
-from commod.rivals.bayes_plug_in import PlugInRival
+from commod.rivals.bayes_plug_in import LEAST_GAP, LinearProgramme, PlugInRival, single_multiplier
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class CFBC(PlugInRival):
     """Give two groups equal true positive rates, as predicted from the base scores.
 
@@ -99,31 +99,10 @@ class CFBC(PlugInRival):
     True
     """
 
+    constraints: str = TRUE_POSITIVES
+
     known_constraints: ClassVar[tuple[str, ...]] = (TRUE_POSITIVES,)
     several_groups: ClassVar[bool] = False
-    theta_: float
-    tolerance_: float
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        strength: float = 1.0,
-        aware: bool = False,
-        group_model: Any = None,
-        constraints: str = TRUE_POSITIVES,
-        locked_features: Sequence[str] = (),
-        min_category_size: int = MIN_CATEGORY_SIZE,
-        min_group_size: int = 30,
-        threshold: float = 0.5,
-        pos_label: Any = None,
-        favorable_label: Any = None,
-    ) -> None:
-        self.estimator, self.strength, self.aware = estimator, strength, aware
-        self.group_model, self.constraints = group_model, constraints
-        self.locked_features, self.min_category_size = locked_features, min_category_size
-        self.min_group_size, self.threshold, self.pos_label = min_group_size, threshold, pos_label
-        self.favorable_label = favorable_label
 
     def _choose_multipliers(
         self, models: Sequence[Self], rows: RivalFitRows, programme: LinearProgramme

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from commod.rivals._solvers.projection import (
+from commod.rivals.fair_projection import (
     Divergence,
     Dual,
     MeanScores,
+    ProjectionRival,
     difference_dual,
     difference_gap,
 )
-from commod.rivals.fair_projection import ProjectionRival
 
 
 class FairScoreTransformer(ProjectionRival):

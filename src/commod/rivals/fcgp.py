@@ -14,13 +14,11 @@ from scipy.optimize import minimize_scalar
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.utils import check_random_state
 
-from commod._data.arrays import Floats
-from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._data.encoding import Encoding, TermTable, learn_encoding
-from commod._data.parameters import check_choice, check_number
+from commod._data.arrays import Floats, Mask
+from commod._data.encoding import Encoding, TermTable
 from commod.metrics._constraint import PARITY
 from commod.rivals._rows import HALF, DecisionRows, RivalFitRows, from_half
-from commod.rivals.base import Rival
+from commod.rivals.base import TermsRival, choice, number
 from commod.scorecard import on_their_side
 from commod.updates._interface import Decisions
 from commod.updates._trained import safe_moments
@@ -31,13 +29,14 @@ from commod.updates.base import LARGEST_WEIGHT
 
 Indices = NDArray[np.intp]
 
-VARIANTS = ("labels", "scores")
+SMALLEST_NOISE = 1e-5  # of the authors: with this noise, the posterior mean repeats the score
 MAX_KERNEL_ROWS = 200  # rows that choose the kernel: each trial costs an eigendecomposition
 CHUNK_ROWS = 4096  # at a time; the kernel matrix of all rows would be the largest array in memory
 FARTHEST = 1e6  # standardised values are cut here, so that squared distances stay accurate
 
 
-class FCGP(Rival):
+@dataclass(eq=False, repr=False, kw_only=True)
+class FCGP(TermsRival):
     """Smooth the base score over similar people, by the noise with the best balance.
 
     A Gaussian process regresses the base score f on X. Its posterior mean m_v(x) follows f closely
@@ -127,48 +126,18 @@ class FCGP(Rival):
     (300,)
     """
 
+    strength: float = 0.5
+    variant: str = choice("labels", "scores")
+    prior_mean: float = number(0.5, low=0.0, high=1.0, is_share=True)
+    largest_noise: float = number(0.5, low=SMALLEST_NOISE, high=LARGEST_WEIGHT)
+    n_noises: int = number(50, low=2, whole=True)
+    max_rows: int = number(2000, low=2, whole=True)
+    random_state: Any = None
+
     known_constraints: ClassVar[tuple[str, ...]] = (PARITY,)
     largest_strength = 1.0
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        strength: float = 0.5,
-        variant: str = "labels",
-        prior_mean: float = 0.5,
-        largest_noise: float = 0.5,
-        n_noises: int = 50,
-        max_rows: int = 2000,
-        constraints: str = "demographic_parity",
-        locked_features: Sequence[str] = (),
-        min_category_size: int = MIN_CATEGORY_SIZE,
-        min_group_size: int = 30,
-        threshold: float = 0.5,
-        pos_label: Any = None,
-        favorable_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator, self.strength, self.variant = estimator, strength, variant
-        self.prior_mean, self.largest_noise, self.n_noises = prior_mean, largest_noise, n_noises
-        self.max_rows, self.constraints = max_rows, constraints
-        self.locked_features, self.min_category_size = locked_features, min_category_size
-        self.min_group_size, self.threshold, self.pos_label = min_group_size, threshold, pos_label
-        self.favorable_label, self.random_state = favorable_label, random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice(self.variant, "variant", VARIANTS)
-        check_number(self, "prior_mean", low=0.0, high=1.0, is_share=True)
-        check_number(self, "largest_noise", low=SMALLEST_NOISE, high=LARGEST_WEIGHT)
-        check_number(self, "n_noises", low=2, whole=True)
-        check_number(self, "max_rows", low=2, whole=True)
-        check_number(self, "min_category_size", low=1, whole=True)
-
     # -- learning -------------------------------------------------------------------------------
-
-    def _learn(self, rows: RivalFitRows) -> None:
-        self._learn_all([self], rows)
 
     def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
         """Fit the process once; the models differ only in the noise that they choose."""
@@ -194,13 +163,7 @@ class FCGP(Rival):
 
     def _fit_process(self, rows: RivalFitRows, noises: Floats) -> tuple[_Smoother, TermTable]:
         """Return the changes of the score for all noises, and the fit rows as terms."""
-        encoding = learn_encoding(
-            rows.columns,
-            rows.weight,
-            min_category_size=int(self.min_category_size),
-            locked=self.locked_features,
-        )
-        terms = encoding.encode(rows.columns)
+        encoding, terms = self._learn_terms(rows.columns, rows.weight)
         mean, scale, _ = safe_moments(terms, rows.weight)
         sample = _sample(rows.weight, int(self.max_rows), self.random_state)
         points = _standardised(terms.take(sample), mean, scale)
@@ -240,7 +203,7 @@ class FCGP(Rival):
         )
         return np.asarray(changes[:, self._position])
 
-    def _decide(self, rows: DecisionRows) -> NDArray[np.bool_]:
+    def _decide(self, rows: DecisionRows) -> Mask:
         return _decide(rows, self._change(rows))
 
     def _scores(self, rows: DecisionRows, positive: Decisions) -> Floats:
@@ -257,7 +220,7 @@ class FCGP(Rival):
         return text
 
 
-def _decide(rows: DecisionRows, change: Floats) -> NDArray[np.bool_]:
+def _decide(rows: DecisionRows, change: Floats) -> Mask:
     """Return the decisions after the change (n,) of the score."""
     return np.where(change == 0, rows.base.decisions, rows.scores_at_half + change > HALF)
 
@@ -304,7 +267,6 @@ def _sample(weight: Floats, max_rows: int, random_state: Any) -> Indices:
     return np.asarray(check_random_state(random_state).permutation(rows)[:max_rows])
 
 
-SMALLEST_NOISE = 1e-5  # of the authors: with this noise, the posterior mean repeats the score
 # Kernels that are tried: lengths, in units of the median distance of two points, and variances.
 LENGTHS = np.geomspace(0.03, 300.0, 13)
 VARIANCES = np.geomspace(1e-5, 1e5, 41)
@@ -385,22 +347,20 @@ class NoisePath:
         # Rounding makes the smallest eigenvalues negative; a kernel has none.
         return cls(root, vectors, np.maximum(values, 0.0), vectors.T @ (root * residual))
 
-    def coefficients(self, noises: Floats) -> Floats:
-        """Return the coefficients of the points for each of k noises, shape (n, k).
-
-        The posterior mean is prior + k(x, points) @ coefficients.
-        """
-        return self._coefficients(1.0 / (self.values[:, None] + noises))
-
     def changes(self, noises: Floats, base: float = SMALLEST_NOISE) -> Floats:
         """Return the coefficients of m_v − m_base for each of k noises, shape (n, k).
 
         They are exactly 0 for the noise `base`.
         """
         values = self.values[:, None]
-        return self._coefficients((base - noises) / (values + noises) / (values + base))
+        return self.coefficients((base - noises) / (values + noises) / (values + base))
 
-    def _coefficients(self, factors: Floats) -> Floats:
+    def coefficients(self, factors: Floats) -> Floats:
+        """Return the coefficients of the points, (n, k), for k factors of each direction (n, k).
+
+        With the factors 1 / (values + noise), the posterior mean is prior + k(x, points) @
+        coefficients.
+        """
         inner = self.vectors @ (factors * self.projected[:, None])
         return np.asarray(self.root[:, None] * inner)
 

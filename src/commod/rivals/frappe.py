@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from commod._data.arrays import Floats, Mask
 from commod._data.columns import Column
-from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._data.parameters import check_choice, check_number
-from commod._io.optional import require_jax
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
     AdditivePenalties,
@@ -28,21 +26,16 @@ from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 from commod.rivals._rows import DecisionRows
 from commod.rivals._trained import TrainedRival, TrainingTable
+from commod.rivals.base import choice, number
 from commod.scorecard import Scorecard, on_their_side
 from commod.updates._interface import Decisions
 from commod.updates._network import Network
 from commod.updates._progress import progress_bar
-from commod.updates._trained import (
-    check_layers,
-    draw_seeds,
-    readable_concepts,
-    safe_moments,
-)
+from commod.updates._trained import draw_seeds, readable_concepts, safe_moments
 from commod.updates.base import LARGEST_WEIGHT
 
-ARCHITECTURES = ("linear", "mlp", "concepts")
 
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class FRAPPE(TrainedRival):
     """Add a learned term T(x) to the base model's logit.
 
@@ -157,77 +150,44 @@ class FRAPPE(TrainedRival):
     ['x0', 'x1', 'x2', 'x3']
     """
 
-    scorecard_: Scorecard | None
-    network_: Network | None
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        strength: float = 1.0,
-        architecture: str = "linear",
-        hidden: Sequence[int] = (64,),
-        n_concepts: int = 2,
-        lambda_sparsity: float = 0.003,
-        lambda_diversity: float = 0.1,
-        concepts_by_column: bool = True,
-        kernel_length: float = 0.1,
-        constraints: str = "demographic_parity",
-        epochs: int = 200,
-        batch_size: int = 512,
-        learning_rate: float = 0.02,
-        locked_features: Sequence[str] = (),
-        min_category_size: int = MIN_CATEGORY_SIZE,
-        min_group_size: int = 30,
-        threshold: float = 0.5,
-        pos_label: Any = None,
-        favorable_label: Any = None,
-        progress: bool | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator, self.strength, self.architecture = estimator, strength, architecture
-        self.hidden, self.n_concepts, self.lambda_sparsity = hidden, n_concepts, lambda_sparsity
-        self.lambda_diversity, self.concepts_by_column = lambda_diversity, concepts_by_column
-        self.kernel_length, self.constraints, self.epochs = kernel_length, constraints, epochs
-        self.batch_size, self.learning_rate = batch_size, learning_rate
-        self.locked_features, self.min_category_size = locked_features, min_category_size
-        self.min_group_size, self.threshold, self.pos_label = min_group_size, threshold, pos_label
-        self.favorable_label, self.progress = favorable_label, progress
-        self.random_state = random_state
+    architecture: str = choice("linear", "mlp", "concepts")
+    hidden: Sequence[int] = (64,)
+    n_concepts: int = number(2, low=1, whole=True)
+    lambda_sparsity: float = number(0.003, low=0.0, high=LARGEST_WEIGHT)
+    lambda_diversity: float = number(0.1, low=0.0, high=LARGEST_WEIGHT)
+    concepts_by_column: bool = True
+    kernel_length: float = number(0.1, low=0.0, high=LARGEST_WEIGHT, include="right")
+    epochs: int = number(200, low=0, whole=True)
+    batch_size: int = number(512, low=1, whole=True)
+    learning_rate: float = number(0.02, low=0.0, high=LARGEST_WEIGHT, include="right")
 
     @property
     def default_strengths(self) -> tuple[float, ...]:
         """Return 0 and powers of √2, from hardly a change to near parity."""
         return (0.0, *(2.0 ** (i / 2) for i in range(-10, 12)))
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice(self.architecture, "architecture", ARCHITECTURES)
-        check_layers(self, "hidden")
-        check_number(self, "n_concepts", low=1, whole=True)
-        for name in ("lambda_sparsity", "lambda_diversity"):
-            check_number(self, name, low=0.0, high=LARGEST_WEIGHT)
-        check_number(self, "kernel_length", low=0.0, high=LARGEST_WEIGHT, include="right")
-
     # -- learning -------------------------------------------------------------------------------
 
-    def _train(self, models: Sequence[Self], table: TrainingTable) -> Any:
-        require_jax("FRAPPE")
-        from commod.rivals._solvers import frappe  # the first fit loads JAX, not the import
+    def _keep_base(self, table: TrainingTable) -> None:
+        d = table.encoding.n_terms
+        self.scorecard_: Scorecard | None = None
+        self.network_: Network | None = None
+        if self.architecture == "mlp":
+            self.network_ = Network(table.encoding, ((np.zeros((d, 1)), np.zeros(1)),))
+            return
+        k = int(self.n_concepts) if self.architecture == "concepts" else 1
+        self._store_concepts(Concepts(np.zeros((k, d)), np.zeros(k), 0.0), table)
 
+    def _train(self, models: Sequence[Self], table: TrainingTable, solver: Any) -> Any:
         problem = _problem(table, self._constraint, float(self.kernel_length))
         names = ("strength", "lambda_sparsity", "lambda_diversity")
         penalties = AdditivePenalties(
             *(np.array([getattr(m, name) for m in models], dtype=np.float32) for name in names)
         )
         schedule = Schedule(int(self.epochs), int(self.batch_size), 0, float(self.learning_rate))
-        seeds = draw_seeds(models)
         with progress_bar("FRAPPE", self.progress) as report:
-            return frappe.train_additive_term(
-                problem,
-                penalties,
-                seeds,
-                schedule,
+            return solver.train_additive_term(
+                *(problem, penalties, draw_seeds(models), schedule),
                 n_concepts=int(self.n_concepts) if self.architecture == "concepts" else 0,
                 hidden=tuple(map(int, self.hidden)) if self.architecture == "mlp" else (),
                 on_progress=report,
@@ -246,15 +206,6 @@ class FRAPPE(TrainedRival):
             args = (concepts, table.encoding, table.terms, table.rows.weight)
             self._store_concepts(readable_concepts(*args, whole_columns=whole), table)
 
-    def _keep_base(self, table: TrainingTable) -> None:
-        d = table.encoding.n_terms
-        self.scorecard_, self.network_ = None, None
-        if self.architecture == "mlp":
-            self.network_ = Network(table.encoding, ((np.zeros((d, 1)), np.zeros(1)),))
-            return
-        k = int(self.n_concepts) if self.architecture == "concepts" else 1
-        self._store_concepts(Concepts(np.zeros((k, d)), np.zeros(k), 0.0), table)
-
     def _store_concepts(self, concepts: Concepts, table: TrainingTable) -> None:
         mean, scale, _ = safe_moments(table.terms, table.rows.weight)
         self.concept_weights_ = concepts.weights
@@ -265,36 +216,36 @@ class FRAPPE(TrainedRival):
 
     # -- deciding -------------------------------------------------------------------------------
 
-    def _term(self, columns: Sequence[Column]) -> NDArray[np.float64]:
+    def _term(self, columns: Sequence[Column]) -> Floats:
         """Return T(x), shape (n,)."""
         if self.network_ is not None:
             return self.network_.output(columns)
         assert self.scorecard_ is not None
         return self.scorecard_.ratio(columns)
 
-    def _decide(self, rows: DecisionRows) -> NDArray[np.bool_]:
+    def _decide(self, rows: DecisionRows) -> Mask:
         term = self._term(rows.columns)
         edited = training_margins(rows.base.scores, rows.base.threshold) + term
         return np.where(term == 0, rows.base.decisions, edited > 0)
 
-    def _scores(self, rows: DecisionRows, positive: Decisions) -> NDArray[np.float64]:
+    def _scores(self, rows: DecisionRows, positive: Decisions) -> Floats:
         """Return the new score; rounding never moves it to the other side of the threshold."""
         term, threshold = self._term(rows.columns), rows.base.threshold
         edited = training_margins(rows.base.scores, threshold) + term + logit(threshold)
         score = on_their_side(expit(edited), positive.astype(np.bool_), threshold)
         return np.where(term == 0, rows.base.scores, score)
 
-    def term(self, X: Any) -> NDArray[np.float64]:
+    def term(self, X: Any) -> Floats:
         """Return T(x), shape (n,): the term that is added to the base model's margin."""
-        return self._term(self._read_rows(X).columns)
+        return self._term(self.read_rows(X).columns)
 
-    def concepts(self, X: Any) -> NDArray[np.float64]:
+    def concepts(self, X: Any) -> Floats:
         """Return the value of each concept on each row, shape (n, k), centred on the fit rows.
 
         ``term(X) = intercept_ + concepts(X) @ concept_contributions_``, up to rounding. Not for
         "mlp".
         """
-        rows = self._read_rows(X)
+        rows = self.read_rows(X)
         if self.scorecard_ is None:
             raise InputError(
                 'architecture="mlp" has no concepts. Fit with "concepts", or with "linear", which '

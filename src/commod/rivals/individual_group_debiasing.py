@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
-from commod._data.arrays import Floats
+from commod._data.arrays import Floats, Mask
 from commod._data.base_model import BaseScores, ScoreColumn
 from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._data.parameters import check_number
+from commod._data.tables import as_matrix, from_native
+from commod._text import did_you_mean, list_names
 from commod.exceptions import InputError
 from commod.metrics._constraint import PARITY
-from commod.rivals._group_column import find_group, group_values, with_constant
 from commod.rivals._group_model import GroupModel, fit_group_model
-from commod.rivals._rows import HALF, DecisionRows, RivalFitRows, at_half
-from commod.rivals.base import AwareRival
-from commod.updates._interface import Decisions
+from commod.rivals._rows import HALF, DecisionRows, RivalFitRows, at_half, find_group
+from commod.rivals.base import AwareRival, ScoredRival, number
 
 OTHERS = "a method that asks nothing of the base model, such as MinimalFlip or ControlledDebiaser"
 
 
-class IndividualGroupDebiasing(AwareRival):
+@dataclass(eq=False, repr=False, kw_only=True)
+class IndividualGroupDebiasing(ScoredRival, AwareRival):
     """Give a person of another group the score that they would have in the privileged group.
 
     The individual bias of a row is b = f(x, s = privileged) − f(x, s): how much higher the base
@@ -102,31 +103,15 @@ class IndividualGroupDebiasing(AwareRival):
     True
     """
 
+    group_column: str | int | None = None
+    strength: float = 0.9
+    detector: Any = None
+    privileged: Any = None
+    min_category_size: int = number(MIN_CATEGORY_SIZE, low=1, whole=True)
+
     known_constraints = (PARITY,)
     needs_group_in_model = True
     largest_strength = 1.0
-    detector_: GroupModel | None
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        group_column: str | int | None = None,
-        strength: float = 0.9,
-        detector: Any = None,
-        privileged: Any = None,
-        min_category_size: int = MIN_CATEGORY_SIZE,
-        constraints: str = "demographic_parity",
-        min_group_size: int = 30,
-        threshold: float = 0.5,
-        pos_label: Any = None,
-        favorable_label: Any = None,
-    ) -> None:
-        self.estimator, self.group_column, self.strength = estimator, group_column, strength
-        self.detector, self.privileged = detector, privileged
-        self.min_category_size, self.constraints = min_category_size, constraints
-        self.min_group_size, self.threshold, self.pos_label = min_group_size, threshold, pos_label
-        self.favorable_label = favorable_label
 
     @property
     def default_strengths(self) -> tuple[float, ...]:
@@ -164,7 +149,6 @@ class IndividualGroupDebiasing(AwareRival):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number(self, "min_category_size", low=1, whole=True)
         model = self.detector
         is_classifier = all(hasattr(model, name) for name in ("fit", "predict_proba", "get_params"))
         is_known = model is None or (isinstance(model, str) and model == "logistic")
@@ -191,7 +175,7 @@ class IndividualGroupDebiasing(AwareRival):
         is_biased = bias > self._tau
         self.biased_share_ = float(np.average(is_biased[others], weights=rows.weight[others]))
         self._largest_bias = float(bias[others].max())
-        self.detector_ = None
+        self.detector_: GroupModel | None = None
         if self.detector is not None and len(np.unique(is_biased[others])) > 1:
             is_logistic = isinstance(self.detector, str)
             self.detector_ = fit_group_model(
@@ -206,7 +190,7 @@ class IndividualGroupDebiasing(AwareRival):
     def _tau(self) -> float:
         return 1.0 - float(self.fitted_param("strength"))
 
-    def _is_other(self, rows: DecisionRows) -> NDArray[np.bool_]:
+    def _is_other(self, rows: DecisionRows) -> Mask:
         """Return which rows belong to a known group that is not the privileged one, shape (n,)."""
         assert rows.group is not None
         return (rows.group >= 0) & (rows.group != self.group_labels_.index(self.privileged_))
@@ -238,20 +222,14 @@ class IndividualGroupDebiasing(AwareRival):
 
     # -- deciding -------------------------------------------------------------------------------
 
-    def _decide(self, rows: DecisionRows) -> NDArray[np.bool_]:
-        return self._own_scores(rows) > rows.base.threshold
-
-    def _scores(self, rows: DecisionRows, positive: Decisions) -> Floats:
-        return self._own_scores(rows)
-
-    def _own_scores(self, rows: DecisionRows) -> Floats:
+    def _new_scores(self, rows: DecisionRows) -> Floats:
         """Return the score in the privileged group where a bias is detected, shape (n,)."""
         if self._tau == 1.0:  # no bias is above 1
             return rows.base.scores
         is_biased = self._is_other(rows) & self._detect(rows)
         return np.where(is_biased, self._if_privileged(rows).scores, rows.base.scores)
 
-    def _detect(self, rows: DecisionRows) -> NDArray[np.bool_]:
+    def _detect(self, rows: DecisionRows) -> Mask:
         """Return which rows count as biased, shape (n,)."""
         if self.fitted_param("detector") is None:
             return self._bias(rows) > self._tau
@@ -259,3 +237,136 @@ class IndividualGroupDebiasing(AwareRival):
             return np.full(len(rows), self.biased_share_ > HALF)
         probability = self.detector_.probabilities(rows)
         return np.asarray(probability[self.detector_.classes.tolist().index(1)] > HALF)
+
+
+# ---------------------------------------------------------------------------------------------
+# The column of X that holds the group: its value in each group, and the same rows in another one
+#
+# The base model is asked for the score that a person would have in another group. One column
+# becomes a constant. The kind of table, the order and types of its columns and the categories stay.
+
+
+def column_name(column: str | int) -> str:
+    """Return the name of a column; a position becomes the name that arrays have.
+
+    Examples
+    --------
+    >>> column_name("sex"), column_name(2)
+    ('sex', 'x2')
+    """
+    return column if isinstance(column, str) else f"x{column}"
+
+
+def group_values(rows: RivalFitRows, column: str | int) -> list[Any]:
+    """Return the value of the group column in each group, as the table holds it.
+
+    Each group must have one value of the column, and no two groups the same. Anything else is
+    refused, because the same person in another group would not be defined.
+    """
+    names = [c.name for c in rows.columns]
+    if column_name(column) not in names:
+        raise InputError(
+            f"group_column={column!r} is not a column of X (columns: {list_names(names)})."
+            f"{did_you_mean(column, names)} Name the column that holds the group. For a NumPy "
+            "array, pass its position, counted from 0.",
+            parameter="group_column",
+        )
+    values = rows.columns[names.index(column_name(column))]
+    found = []
+    for group, label in enumerate(rows.group_labels):
+        inside = np.flatnonzero(rows.group == group)
+        codes = values.values[inside]
+        if values.is_missing()[inside].any() or (codes != codes[0]).any():
+            raise InputError(
+                f"group_column={column!r} holds more than one value, or none, in the group "
+                f"{label!r}. The column must hold the group itself: pass the column that "
+                "sensitive_features was made from.",
+                parameter="group_column",
+            )
+        found.append((codes[0], int(inside[0])))
+    if len({code for code, _ in found}) < len(found):
+        raise InputError(
+            f"group_column={column!r} holds the same value in several groups, so it does not tell "
+            "them apart. Pass the column that sensitive_features was made from.",
+            parameter="group_column",
+        )
+    return [value_at(rows.X, row, column) for _, row in found]
+
+
+def value_at(X: Any, row: int, column: str | int) -> Any:
+    """Return one value of a table as a Python object."""
+    frame = from_native(X, "X")
+    if isinstance(frame, nw.DataFrame):
+        value = frame.get_column(_key(frame, column))[row]
+    else:
+        value = as_matrix(X)[row, _position(column)]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def with_constant(X: Any, column: str | int, value: Any) -> Any:
+    """Return the table with one column set to `value` in every row; types and categories stay.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"age": [30, 40], "sex": pd.Categorical(["f", "m"])})
+    >>> with_constant(people, "sex", "m")["sex"].tolist()
+    ['m', 'm']
+    >>> with_constant(np.array([[30, 0], [40, 1]]), 1, 1)
+    array([[30,  1],
+           [40,  1]])
+    """
+    frame = from_native(X, "X")
+    if not isinstance(frame, nw.DataFrame):
+        return _array_with_constant(as_matrix(X), _position(column), value)
+    key = _key(frame, column)
+    if nw.dependencies.is_pandas_dataframe(X):
+        return _pandas_with_constant(X, key, value)
+    try:
+        constant = nw.lit(value, dtype=frame.schema[key]).alias(key)
+        return frame.with_columns(constant).to_native()
+    except Exception as error:
+        raise InputError(
+            f"Column {key!r} has type {frame.schema[key]}, which cannot hold {value!r}, its value "
+            "in the fit rows. Give the column the type it had.",
+            parameter="X",
+        ) from error
+
+
+def _array_with_constant(array: Any, position: int, value: Any) -> Any:
+    dtype = array.dtype
+    if dtype.kind in "US":  # a longer text must not be cut
+        dtype = np.result_type(dtype, np.array([value]).dtype)
+    elif dtype.kind in "fiu":
+        dtype = np.result_type(dtype, value)
+    constant = array.astype(dtype, copy=True)
+    constant[:, position] = value
+    return constant
+
+
+def _pandas_with_constant(X: Any, key: Any, value: Any) -> Any:
+    import pandas as pd
+
+    dtype = X[key].dtype
+    if isinstance(dtype, pd.CategoricalDtype) and value not in dtype.categories:
+        # rows of one group may come without the other group's category
+        dtype = pd.CategoricalDtype(dtype.categories.append(pd.Index([value])), dtype.ordered)
+    constant = pd.Series([value] * len(X), index=X.index, dtype=object)
+    changed = X.copy(deep=False)
+    try:
+        typed = constant.astype(dtype)
+        is_kept = bool((typed == value).all())
+    except (TypeError, ValueError):
+        is_kept = False
+    changed[key] = typed if is_kept else constant.infer_objects()
+    return changed
+
+
+def _key(frame: nw.DataFrame[Any], column: str | int) -> Any:
+    """Return the name of the column as the frame spells it; it may be no text in pandas."""
+    return next(key for key in frame.columns if str(key) == column_name(column))
+
+
+def _position(column: str | int) -> int:
+    """Return the position of a column of an array, from its position or its name "x3"."""
+    return int(column[1:]) if isinstance(column, str) else int(column)

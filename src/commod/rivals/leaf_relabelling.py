@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,24 +12,22 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from sklearn.tree import DecisionTreeClassifier
 
 from commod._data.arrays import Floats, Mask
-from commod._data.parameters import check_choice
 from commod.bounds._integer import without_debug_lines
 from commod.exceptions import InputError
 from commod.metrics._constraint import PARITY
-from commod.rivals._base_layers import inputs_of_last_step, last_step
 from commod.rivals._rows import DecisionRows, RivalFitRows
-from commod.rivals.base import Rival
+from commod.rivals._trained import inputs_of_last_step, last_step
+from commod.rivals.base import Rival, choice
 
 # ---------------------------------------------------------------------------------------------
 # Choose items whose gains reach a sum at the smallest cost: a knapsack problem
 
 Leaves = NDArray[np.intp]
 
-SOLVERS = ("greedy", "exact")
-OBJECTIVES = ("accuracy", "changes")
 ROUNDING = 1e-12  # a smaller gain is a rounding error; a sum of gains may fall short by this much
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LeafRelabelling(Rival):
     """Invert the decision of some leaves of a decision tree, so that two groups' rates get closer.
 
@@ -99,28 +97,13 @@ class LeafRelabelling(Rival):
     True
     """
 
+    solver: str = choice("greedy", "exact")
+    objective: str = choice("accuracy", "changes")
+
     known_constraints: ClassVar[tuple[str, ...]] = (PARITY,)
     several_groups: ClassVar[bool] = False
     needs_tree: ClassVar[bool] = True
     largest_strength = 1.0
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        strength: float = 1.0,
-        solver: str = "greedy",
-        objective: str = "accuracy",
-        constraints: str = "demographic_parity",
-        min_group_size: int = 30,
-        threshold: float = 0.5,
-        pos_label: Any = None,
-        favorable_label: Any = None,
-    ) -> None:
-        self.estimator, self.strength, self.solver = estimator, strength, solver
-        self.objective, self.constraints = objective, constraints
-        self.min_group_size, self.threshold, self.pos_label = min_group_size, threshold, pos_label
-        self.favorable_label = favorable_label
 
     @property
     def needs_labels(self) -> bool:  # type: ignore[override]
@@ -140,15 +123,7 @@ class LeafRelabelling(Rival):
                 parameter="estimator",
             )
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice(self.solver, "solver", SOLVERS)
-        check_choice(self.objective, "objective", OBJECTIVES)
-
     # -- learning -------------------------------------------------------------------------------
-
-    def _learn(self, rows: RivalFitRows) -> None:
-        self._learn_all([self], rows)
 
     def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
         """Count the leaves once; the models differ only in the discrimination that must go."""
@@ -179,7 +154,7 @@ class LeafRelabelling(Rival):
 
     # -- deciding -------------------------------------------------------------------------------
 
-    def _decide(self, rows: DecisionRows) -> NDArray[np.bool_]:
+    def _decide(self, rows: DecisionRows) -> Mask:
         if not len(self.relabelled_):
             return rows.base.decisions
         return rows.base.decisions ^ np.isin(self._leaves(rows), self.relabelled_)
@@ -225,9 +200,7 @@ class LeafEffects:
     discrimination: float
 
 
-def leaf_effects(
-    rows: RivalFitRows, leaves: Leaves, label: NDArray[np.bool_] | None
-) -> LeafEffects:
+def leaf_effects(rows: RivalFitRows, leaves: Leaves, label: Mask | None) -> LeafEffects:
     """Return the effect of inverting each leaf; without labels, the cost is the number of rows."""
     leaf, first, index = np.unique(leaves, return_index=True, return_inverse=True)
     positive = rows.base.decisions[first]

@@ -8,8 +8,7 @@ from typing import Self
 import numpy as np
 
 from commod.rivals._rows import RivalFitRows
-from commod.rivals._solvers.plug_in import LinearProgramme, best_multipliers
-from commod.rivals.bayes_plug_in import PlugInRival
+from commod.rivals.bayes_plug_in import LinearProgramme, PlugInRival, best_multipliers
 
 
 class LPP(PlugInRival):

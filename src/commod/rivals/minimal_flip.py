@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from commod._data.arrays import Floats
 from commod.bounds import fewest_changes, minimal_expected_changes
 from commod.exceptions import InputError
 from commod.metrics._cells import count_cells
@@ -15,6 +16,7 @@ from commod.rivals.base import AwareRival
 from commod.updates._interface import Decisions
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MinimalFlip(AwareRival):
     """Change as few decisions as possible when the group of each row is known.
 
@@ -78,24 +80,11 @@ class MinimalFlip(AwareRival):
     True
     """
 
+    strength: float = 0.5
+    random_state: Any = None
+
     largest_strength = 1.0
     sample_weights = False
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        strength: float = 0.5,
-        constraints: str = "demographic_parity",
-        min_group_size: int = 30,
-        threshold: float = 0.5,
-        pos_label: Any = None,
-        favorable_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator, self.strength, self.constraints = estimator, strength, constraints
-        self.min_group_size, self.threshold, self.pos_label = min_group_size, threshold, pos_label
-        self.favorable_label, self.random_state = favorable_label, random_state
 
     @property
     def default_strengths(self) -> tuple[float, ...]:
@@ -167,7 +156,7 @@ class MinimalFlip(AwareRival):
         return positive if self.randomised else positive.astype(np.bool_)
 
 
-def _cut(scores: NDArray[np.float64], n_positive: int, threshold: float) -> tuple[float, float]:
+def _cut(scores: Floats, n_positive: int, threshold: float) -> tuple[float, float]:
     """Return the cut above which scores are positive, and the probability of a score equal to it.
 
     The `n_positive` highest scores are positive; in expectation, where several rows share the last

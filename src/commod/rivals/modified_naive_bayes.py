@@ -13,24 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from commod._data.arrays import Floats
-from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._data.encoding import Encoding, TermTable, learn_encoding
-from commod._data.parameters import check_choice, check_number
+from commod._data.arrays import Codes, Floats, Mask
+from commod._data.encoding import TermTable
 from commod.metrics._constraint import PARITY
-from commod.rivals._group_column import find_group
-from commod.rivals._rows import DecisionRows, RivalFitRows
-from commod.rivals.base import AwareRival, NewModelRival
-from commod.updates._interface import Decisions
+from commod.rivals._rows import DecisionRows, RivalFitRows, find_group
+from commod.rivals._trained import NewModelRival
+from commod.rivals.base import AwareRival, choice, number
 from commod.updates.base import LARGEST_WEIGHT
 
 # ---------------------------------------------------------------------------------------------
 # Naive Bayes with class counts that are moved between groups until their rates are equal
 
-VARIANTS = ("2NB", "MNB")
-KEPT = ("closest", "last")
 
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class ModifiedNaiveBayes(NewModelRival, AwareRival):
     """Train a naive Bayes model by group, and move its class counts until the rates are equal.
 
@@ -128,52 +123,19 @@ class ModifiedNaiveBayes(NewModelRival, AwareRival):
     True
     """
 
+    variant: str = choice("2NB", "MNB")
+    keep: str = choice("closest", "last")
+    privileged: Any = None
+    delta: float = number(0.01, low=0.0, high=1.0, include="right")
+    alpha: float = number(1.0, low=0.0, high=LARGEST_WEIGHT, include="right")
+    beta: float = number(1.0, low=0.0, high=LARGEST_WEIGHT, include="right")
+    n_bins: int = number(10, low=2, whole=True)
+
     known_constraints = (PARITY,)
     several_groups = False
     largest_strength = 1.0
-    encoding_: Encoding | None
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        strength: float = 1.0,
-        variant: str = "2NB",
-        keep: str = "closest",
-        privileged: Any = None,
-        delta: float = 0.01,
-        alpha: float = 1.0,
-        beta: float = 1.0,
-        n_bins: int = 10,
-        locked_features: Sequence[str] = (),
-        min_category_size: int = MIN_CATEGORY_SIZE,
-        constraints: str = "demographic_parity",
-        min_group_size: int = 30,
-        threshold: float = 0.5,
-        pos_label: Any = None,
-        favorable_label: Any = None,
-    ) -> None:
-        self.estimator, self.strength, self.variant, self.keep = estimator, strength, variant, keep
-        self.privileged, self.delta, self.alpha, self.beta = privileged, delta, alpha, beta
-        self.n_bins, self.locked_features = n_bins, locked_features
-        self.min_category_size, self.constraints = min_category_size, constraints
-        self.min_group_size, self.threshold, self.pos_label = min_group_size, threshold, pos_label
-        self.favorable_label = favorable_label
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice(self.variant, "variant", VARIANTS)
-        check_choice(self.keep, "keep", KEPT)
-        check_number(self, "delta", low=0.0, high=1.0, include="right")
-        for name in ("alpha", "beta"):
-            check_number(self, name, low=0.0, high=LARGEST_WEIGHT, include="right")
-        check_number(self, "n_bins", low=2, whole=True)
-        check_number(self, "min_category_size", low=1, whole=True)
 
     # -- learning -------------------------------------------------------------------------------
-
-    def _learn(self, rows: RivalFitRows) -> None:
-        self._learn_all([self], rows)
 
     def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
         """Train one model and follow its counts once; each strength is one point of this path."""
@@ -183,15 +145,8 @@ class ModifiedNaiveBayes(NewModelRival, AwareRival):
         edited = [model for model in models if model.strength > 0]
         if not edited:
             return
-        encoding = learn_encoding(
-            rows.columns,
-            rows.weight,
-            min_category_size=self.min_category_size,
-            locked=self.locked_features,
-            numeric="bins",
-            n_bins=self.n_bins,
-        )
-        terms = encoding.encode(rows.columns)
+        options: dict[str, Any] = {"numeric": "bins", "n_bins": self.n_bins}
+        encoding, terms = self._learn_terms(rows.columns, rows.weight, **options)
         counts, tables = self._count(rows, terms, rows.label)
         path, favoured = self._path(rows, terms, counts, tables)
         rates = rows.rates(self._constraint, rows.base.decisions)[0]
@@ -205,25 +160,17 @@ class ModifiedNaiveBayes(NewModelRival, AwareRival):
             model.n_iter_ = int(path.n_steps[kept])
             model.difference_ = float(path.difference[kept])
 
-    def _count(
-        self, rows: RivalFitRows, terms: TermTable, label: NDArray[np.bool_]
-    ) -> tuple[Floats, Floats]:
+    def _count(self, rows: RivalFitRows, terms: TermTable, label: Mask) -> tuple[Floats, Floats]:
         """Return the counts N(y, s), shape (2, 2), and the tables, shape (2, n_tables, d)."""
-        used = rows.is_counted
-        group, weight = rows.group[used], rows.weight[used]
-        n_groups = rows.n_groups
-        cells = label[used] * n_groups + group
-        counts: Floats = np.bincount(cells, weight, minlength=2 * n_groups).astype(np.float64)
-        by_group = self.variant == "2NB"
-        n_tables = n_groups if by_group else 1
+        used, n_groups = rows.is_counted, rows.n_groups
+        weight, by_label = rows.weight[used], label[used].astype(np.intp)
+        cells = by_label * n_groups + rows.group[used]
+        counts = np.bincount(cells, weight, minlength=2 * n_groups).astype(np.float64)
+        n_tables = n_groups
+        if self.variant == "MNB":
+            cells, n_tables = by_label, 1
         tables = attribute_tables(
-            terms.codes[used],
-            terms.code_terms,
-            terms.n_terms,
-            cells if by_group else label[used].astype(np.intp),
-            2 * n_tables,
-            weight,
-            float(self.beta),
+            terms.take(np.flatnonzero(used)), cells, weight, 2 * n_tables, float(self.beta)
         )
         return counts.reshape(2, n_groups), tables.reshape(2, n_tables, terms.n_terms)
 
@@ -267,13 +214,7 @@ class ModifiedNaiveBayes(NewModelRival, AwareRival):
 
     # -- deciding -------------------------------------------------------------------------------
 
-    def _decide(self, rows: DecisionRows) -> NDArray[np.bool_]:
-        return self._own_scores(rows) > rows.base.threshold
-
-    def _scores(self, rows: DecisionRows, positive: Decisions) -> Floats:
-        return self._own_scores(rows)
-
-    def _own_scores(self, rows: DecisionRows) -> Floats:
+    def _new_scores(self, rows: DecisionRows) -> Floats:
         """Return P(Y = 1 | x, s), shape (n,); the base score of a row whose group is unknown."""
         if self.encoding_ is None:
             return rows.base.scores
@@ -289,7 +230,7 @@ def _prior(counts: Floats, alpha: float) -> Floats:
     return np.asarray(np.log(counts[1] + alpha / 2) - np.log(counts[0] + alpha / 2))
 
 
-def _log_ratio(tables: Floats, terms: TermTable, group: NDArray[np.intp]) -> Floats:
+def _log_ratio(tables: Floats, terms: TermTable, group: Codes) -> Floats:
     """Return Σ log P(x_j | 1) − log P(x_j | 0) of each row, shape (n,)."""
     negative, positive = (log_probabilities(table, terms.code_terms) for table in tables)
     totals = [terms.total(points, 0.0) for points in positive - negative]
@@ -297,32 +238,17 @@ def _log_ratio(tables: Floats, terms: TermTable, group: NDArray[np.intp]) -> Flo
 
 
 def attribute_tables(
-    codes: NDArray[np.integer],
-    first_terms: NDArray[np.intp],
-    n_terms: int,
-    cells: NDArray[np.intp],
-    n_cells: int,
-    weight: Floats,
-    beta: float,
+    terms: TermTable, cells: Codes, weight: Floats, n_cells: int, beta: float
 ) -> Floats:
     """Return the smoothed weight of each term in each cell, shape (n_cells, n_terms).
 
-    `codes` (n, q) holds the term of each row in each of q columns, or `n_terms` where a row has
-    none. `first_terms` (q,) is the first term of each column. A column with v terms adds beta / v
-    to each of its terms.
-
-    Examples
-    --------
-    >>> codes = np.array([[0], [0], [1]])
-    >>> attribute_tables(codes, np.array([0]), 2, np.array([0, 1, 1]), 2, np.ones(3), beta=1.0)
-    array([[1.5, 0.5],
-           [1.5, 1.5]])
+    A column with v terms adds beta / v to each of its terms.
     """
-    size = n_terms + 1
+    size = terms.n_terms + 1  # the last entry collects rows without term
     totals = np.zeros(n_cells * size)
-    for column in codes.T:
+    for column in terms.codes.T:
         totals += np.bincount(cells * size + column, weight, minlength=n_cells * size)
-    n_values = np.diff([*first_terms.tolist(), n_terms])
+    n_values = np.diff([*terms.code_terms.tolist(), terms.n_terms])
     return totals.reshape(n_cells, size)[:, :-1] + np.repeat(beta / n_values, n_values)
 
 
@@ -397,7 +323,7 @@ class _SortedGroup:
 
 def count_path(
     log_ratio: Floats,
-    group: NDArray[np.intp],
+    group: Codes,
     weight: Floats,
     counts: Floats,
     *,
@@ -436,11 +362,11 @@ def count_path(
     """
     n_positive_labels = float(counts[1].sum())
     groups = []
-    for number in (0, 1):
-        inside = group == number
-        total = counts[:, number].sum() + alpha
+    for side in (0, 1):
+        inside = group == side
+        total = counts[:, side].sum() + alpha
         critical = total * expit(cut - log_ratio[inside]) - alpha / 2
-        groups.append(_SortedGroup(critical, weight[inside], counts[:, number]))
+        groups.append(_SortedGroup(critical, weight[inside], counts[:, side]))
     high, low = groups[favoured], groups[1 - favoured]
     n_steps, entries, differences = 0, [], []
     is_last = False
@@ -450,9 +376,9 @@ def count_path(
         if is_last or differences[-1] <= 0:
             break
         if high.positive_weight + low.positive_weight < n_positive_labels:
-            n_taken, is_last = _raise(low, delta * high.negative)
+            n_taken, is_last = _move(low, delta * high.negative, upwards=True)
         else:
-            n_taken, is_last = _lower(high, delta * low.positive)
+            n_taken, is_last = _move(high, delta * low.positive, upwards=False)
         n_steps += n_taken
     counted = np.array([entry[1:] for entry in entries])  # (m, group, label)
     return CountPath(
@@ -462,26 +388,19 @@ def count_path(
     )
 
 
-def _raise(group: _SortedGroup, step: float) -> tuple[int, bool]:
-    """Move counts to the positive label until a decision changes; return steps and "is last"."""
-    most = _most_steps(group.negative, step)
-    if group.n_positive == len(group.critical):
-        needed = math.inf
-    else:
-        gap = group.critical[group.n_positive] - group.positive
-        needed = _n_steps(gap, step, beyond=True)
-    taken = int(min(needed, most))
-    group.move(taken * step)
-    return taken, needed > most
+def _move(group: _SortedGroup, step: float, *, upwards: bool) -> tuple[int, bool]:
+    """Move counts to one label until a decision changes; return the steps and "is last".
 
-
-def _lower(group: _SortedGroup, step: float) -> tuple[int, bool]:
-    """Move counts to the negative label until a decision changes; return steps and "is last"."""
-    most = _most_steps(group.positive, step)
-    gap = group.positive - group.critical[group.n_positive - 1]
-    needed = _n_steps(gap, step, beyond=False)
+    The label is the positive one if `upwards`, else the negative one.
+    """
+    at = group.n_positive if upwards else group.n_positive - 1
+    needed = math.inf
+    if at < len(group.critical):
+        gap = abs(group.critical[at] - group.positive)
+        needed = _n_steps(gap, step, beyond=upwards)
+    most = _most_steps(group.negative if upwards else group.positive, step)
     taken = int(min(needed, most))
-    group.move(-taken * step)
+    group.move(taken * step if upwards else -taken * step)
     return taken, needed > most
 
 

@@ -12,24 +12,19 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, logit
 
 from commod._data.arrays import Floats, Mask
-from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._data.encoding import Encoding, learn_encoding
-from commod._data.parameters import check_choice, check_number
 from commod._text import n_of
-from commod.rivals._group_model import Design, mean_products
+from commod.rivals._group_model import Design, mean_products, moments_of_numbers
 from commod.rivals._rows import DecisionRows, RivalFitRows
-from commod.rivals.base import Rival
-from commod.scorecard import margins, on_their_side
-from commod.updates._interface import Decisions
+from commod.rivals.base import ScoredRival, TermsRival, choice, number
+from commod.scorecard import margins
 from commod.updates.base import LARGEST_WEIGHT
 
 # ---------------------------------------------------------------------------------------------
 # Boosting until no ridge regression finds the errors of a score on held-out rows
 
-KEPT_ROUNDS = ("best", "last")
 
-
-class MultiaccuracyBoost(Rival):
+@dataclass(eq=False, repr=False, kw_only=True)
+class MultiaccuracyBoost(ScoredRival, TermsRival):
     """Correct the scores until no auditor finds people for whom they are wrong on average.
 
     An auditor is a ridge regression of the score's errors on the columns. Three sets of rows are
@@ -127,47 +122,16 @@ class MultiaccuracyBoost(Rival):
     True
     """
 
+    max_iter: int = number(100, low=0, whole=True)
+    alpha: float = number(1e-4, low=0.0, high=LARGEST_WEIGHT)
+    learning_rate: float = number(0.1, low=0.0, high=LARGEST_WEIGHT, include="right")
+    ridge: float = number(1.0, low=0.0, high=LARGEST_WEIGHT, include="right")
+    validation_fraction: float = number(0.3, low=0.0, high=0.9, is_share=True)
+    keep: str = choice("best", "last")
+    random_state: Any = None
+
     needs_labels = True
     largest_strength = 1.0
-    _encoding: Encoding
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        strength: float = 1.0,
-        max_iter: int = 100,
-        alpha: float = 1e-4,
-        learning_rate: float = 0.1,
-        ridge: float = 1.0,
-        validation_fraction: float = 0.3,
-        keep: str = "best",
-        constraints: str = "demographic_parity",
-        locked_features: Sequence[str] = (),
-        min_category_size: int = MIN_CATEGORY_SIZE,
-        min_group_size: int = 30,
-        threshold: float = 0.5,
-        pos_label: Any = None,
-        favorable_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator, self.strength, self.max_iter = estimator, strength, max_iter
-        self.alpha, self.learning_rate, self.ridge = alpha, learning_rate, ridge
-        self.validation_fraction, self.keep = validation_fraction, keep
-        self.constraints, self.locked_features = constraints, locked_features
-        self.min_category_size, self.min_group_size = min_category_size, min_group_size
-        self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice(self.keep, "keep", KEPT_ROUNDS)
-        check_number(self, "max_iter", low=0, whole=True)
-        check_number(self, "min_category_size", low=1, whole=True)
-        check_number(self, "alpha", low=0.0, high=LARGEST_WEIGHT)
-        check_number(self, "validation_fraction", low=0.0, high=0.9, is_share=True)
-        for name in ("learning_rate", "ridge"):
-            check_number(self, name, low=0.0, high=LARGEST_WEIGHT, include="right")
 
     @property
     def _most_rounds(self) -> int:
@@ -176,26 +140,14 @@ class MultiaccuracyBoost(Rival):
 
     # -- learning -------------------------------------------------------------------------------
 
-    def _learn(self, rows: RivalFitRows) -> None:
-        self._learn_all([self], rows)
-
     def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
         """Boost once, as long as the strongest model needs; the others keep fewer rounds."""
         label = rows.needed_labels("MultiaccuracyBoost corrects errors")
         used = rows.weight > 0
         weight = rows.weight[used]
         columns = [column.take(used) for column in rows.columns]
-        encoding = learn_encoding(
-            columns,
-            weight,
-            min_category_size=int(self.min_category_size),
-            locked=self.locked_features,
-        )
-        terms = encoding.encode(columns)
-        mean, scale = terms.moments(weight)
-        # categories stay 0 or 1: standardising them would penalise rare categories less
-        is_number = np.isin(np.arange(encoding.n_terms), terms.numeric_terms)
-        mean, scale = np.where(is_number, mean, 0.0), np.where(is_number, scale, 1.0)
+        encoding, terms = self._learn_terms(columns, weight)
+        mean, scale = moments_of_numbers(terms, weight)
         trains, is_held_out = _split(len(weight), float(self.validation_fraction), self._draw_seed)
         audited = AuditedRows(
             design=Design.of(terms, mean, scale),
@@ -259,19 +211,8 @@ class MultiaccuracyBoost(Rival):
         edited = expit(margin + logit(rows.base.threshold))
         return np.where(added == 0, rows.base.scores, edited)
 
-    def _decide(self, rows: DecisionRows) -> NDArray[np.bool_]:
-        scores = self._new_scores(rows)
-        is_same = scores == rows.base.scores
-        return np.where(is_same, rows.base.decisions, scores > rows.base.threshold)
 
-    def _scores(self, rows: DecisionRows, positive: Decisions) -> Floats:
-        """Return the new scores, on the side of the threshold that their decision has."""
-        return on_their_side(self._new_scores(rows), positive.astype(np.bool_), rows.base.threshold)
-
-
-def _split(
-    n_rows: int, held_out_share: float, seed: int
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _split(n_rows: int, held_out_share: float, seed: int) -> tuple[Mask, Mask]:
     """Return which rows train and which are held out; all rows are both if one part is empty."""
     n_held_out = round(held_out_share * n_rows)
     if not 0 < n_held_out < n_rows:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from commod._data.arrays import Floats, Mask
 from commod.metrics._constraint import Constraint
 from commod.rivals._rows import HALF, DecisionRows, RivalFitRows, weight_above
 from commod.rivals.base import AwareRival
@@ -16,6 +16,7 @@ N_MARGINS = 50
 ROUNDING = 1e-12
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RejectOption(AwareRival):
     """Decide rows near the threshold by their group, all other rows as the base model does.
 
@@ -73,23 +74,10 @@ class RejectOption(AwareRival):
     (800,)
     """
 
-    largest_strength = 1.0
+    strength: float = 0.1
+    search: bool = False
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        strength: float = 0.1,
-        search: bool = False,
-        constraints: str = "demographic_parity",
-        min_group_size: int = 30,
-        threshold: float = 0.5,
-        pos_label: Any = None,
-        favorable_label: Any = None,
-    ) -> None:
-        self.estimator, self.strength, self.search = estimator, strength, search
-        self.constraints, self.min_group_size = constraints, min_group_size
-        self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
+    largest_strength = 1.0
 
     @property
     def default_strengths(self) -> tuple[float, ...]:
@@ -110,7 +98,7 @@ class RejectOption(AwareRival):
         if self.search and self.strength > 0:
             self.threshold_, self.margin_ = self._search(rows)
 
-    def _decide(self, rows: DecisionRows) -> NDArray[np.bool_]:
+    def _decide(self, rows: DecisionRows) -> Mask:
         scores = rows.scores_at_half
         low, high = self.threshold_ - self.margin_, self.threshold_ + self.margin_
         is_critical = (scores > low) & (scores <= high)
@@ -147,9 +135,7 @@ class RejectOption(AwareRival):
         return float(thresholds[best]), float(margins[best])
 
 
-def _gap(
-    constraint: Constraint, positives: NDArray[np.float64], sizes: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _gap(constraint: Constraint, positives: Floats, sizes: Floats) -> Floats:
     """Return the gap between groups for each pair, shape (n_pairs,): the mean over rate rows."""
     rates = constraint.by_rate_row(positives) / constraint.by_rate_row(sizes)
     return np.asarray(np.ptp(rates, axis=1).mean(axis=0))

@@ -6,22 +6,22 @@ groups' ROC curves gives every compromise between the base model and equality.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import block_diag
 from scipy.optimize import isotonic_regression, linprog
 
-from commod._data.arrays import Floats
-from commod._data.parameters import check_number
+from commod._data.arrays import Floats, Mask
 from commod.metrics._constraint import Constraint
 from commod.rivals._rows import DecisionRows, RivalFitRows, middle, weight_above
-from commod.rivals.base import AwareRival
+from commod.rivals.base import AwareRival, number
 from commod.updates._interface import Decisions
 from commod.updates.base import LARGEST_WEIGHT
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RelaxedThresholdOptimizer(AwareRival):
     """Find the most accurate random mix of thresholds per group that reaches a target.
 
@@ -78,31 +78,12 @@ class RelaxedThresholdOptimizer(AwareRival):
     True
     """
 
+    change_weight: float = number(1e-6, low=0.0, high=LARGEST_WEIGHT)
+    random_state: Any = None
+
     largest_strength = 1.0
     needs_labels = True
     randomised = True
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        strength: float = 1.0,
-        change_weight: float = 1e-6,
-        constraints: str = "demographic_parity",
-        min_group_size: int = 30,
-        threshold: float = 0.5,
-        pos_label: Any = None,
-        favorable_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator, self.strength, self.change_weight = estimator, strength, change_weight
-        self.constraints, self.min_group_size = constraints, min_group_size
-        self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number(self, "change_weight", low=0.0, high=LARGEST_WEIGHT)
 
     def _learn(self, rows: RivalFitRows) -> None:
         labels = rows.needed_labels("RelaxedThresholdOptimizer maximises accuracy")
@@ -161,7 +142,7 @@ class _Corners(NamedTuple):
         return np.stack(rates)
 
 
-def _corners(rows: RivalFitRows, labels: NDArray[np.bool_], group: int) -> _Corners:
+def _corners(rows: RivalFitRows, labels: Mask, group: int) -> _Corners:
     """Return the corners of the upper convex hull of a group's ROC curve, then the base rule."""
     inside = (rows.group == group) & (rows.weight > 0)
     scores, label = rows.base.scores[inside], labels[inside]
@@ -175,9 +156,7 @@ def _corners(rows: RivalFitRows, labels: NDArray[np.bool_], group: int) -> _Corn
     return _Corners(thresholds, rates, np.abs(selected - selected[-1]), weights)
 
 
-def _hull_thresholds(
-    scores: Floats, label: NDArray[np.bool_], weight: Floats, threshold: float
-) -> Floats:
+def _hull_thresholds(scores: Floats, label: Mask, weight: Floats, threshold: float) -> Floats:
     """Return the thresholds at the corners of the ROC curve's upper hull, the lowest first.
 
     The slopes of the hull are those of the isotonic regression of the label on the score. So its

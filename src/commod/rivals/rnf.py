@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from commod._data.arrays import Floats
-from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._data.parameters import check_choice, check_number, check_number_parameter
-from commod._io.optional import require_jax
+from commod._data.arrays import Codes, Floats, Mask
+from commod._data.parameters import check_number_parameter
 from commod._solvers.problem import (
     MAX_MARGIN,
     HeadProblem,
@@ -24,20 +22,24 @@ from commod._solvers.problem import (
 )
 from commod.exceptions import InputError
 from commod.metrics._constraint import ODDS, PARITY
-from commod.rivals._base_layers import hidden_units, is_logistic_regression, is_network, last_step
 from commod.rivals._rows import DecisionRows, RivalFitRows
-from commod.rivals._trained import TrainedRival, TrainingTable
-from commod.rivals.base import NewModelRival
-from commod.scorecard import on_their_side
-from commod.updates._interface import Decisions
+from commod.rivals._trained import (
+    NewModelRival,
+    TrainedRival,
+    TrainingTable,
+    hidden_units,
+    is_logistic_regression,
+    is_network,
+    last_step,
+)
+from commod.rivals.base import choice, number
 from commod.updates._network import Layer, Network
 from commod.updates._progress import progress_bar
-from commod.updates._trained import check_layers, draw_seeds
+from commod.updates._trained import draw_seeds
 from commod.updates.base import LARGEST_WEIGHT
 
-GROUPS = ("true", "proxy")
 
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class RNF(NewModelRival, TrainedRival):
     """Train a new head for a network, on representations that are neutral between two groups.
 
@@ -148,43 +150,19 @@ class RNF(NewModelRival, TrainedRival):
     True
     """
 
+    strength: float = 0.1
+    groups: str = choice("true", "proxy")
+    hidden: Sequence[int] = (50, 50)
+    temperature: float = number(2.0, low=1.0, high=LARGEST_WEIGHT)
+    q: float = number(0.2, low=0.0, high=1.0, include="right")
+    proxy_share: float = 0.5
+    epochs: int = number(50, low=0, whole=True)
+    max_steps: int = number(1500, low=1, whole=True)
+    batch_size: int = number(128, low=1, whole=True)
+    learning_rate: float = number(0.003, low=0.0, high=LARGEST_WEIGHT, include="right")
+
     known_constraints = (PARITY, ODDS)
     needs_network = True
-    head_: tuple[Layer, ...] | None
-    encoder_: Network | None
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        strength: float = 0.1,
-        groups: str = "true",
-        hidden: Sequence[int] = (50, 50),
-        temperature: float = 2.0,
-        q: float = 0.2,
-        proxy_share: float = 0.5,
-        constraints: str = "demographic_parity",
-        epochs: int = 50,
-        max_steps: int = 1500,
-        batch_size: int = 128,
-        learning_rate: float = 0.003,
-        locked_features: Sequence[str] = (),
-        min_category_size: int = MIN_CATEGORY_SIZE,
-        min_group_size: int = 30,
-        threshold: float = 0.5,
-        pos_label: Any = None,
-        favorable_label: Any = None,
-        progress: bool | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator, self.strength, self.groups = estimator, strength, groups
-        self.hidden, self.temperature, self.q = hidden, temperature, q
-        self.proxy_share, self.constraints, self.epochs = proxy_share, constraints, epochs
-        self.max_steps, self.batch_size, self.learning_rate = max_steps, batch_size, learning_rate
-        self.locked_features, self.min_category_size = locked_features, min_category_size
-        self.min_group_size, self.threshold, self.pos_label = min_group_size, threshold, pos_label
-        self.favorable_label, self.progress = favorable_label, progress
-        self.random_state = random_state
 
     @property
     def default_strengths(self) -> tuple[float, ...]:
@@ -193,16 +171,11 @@ class RNF(NewModelRival, TrainedRival):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice(self.groups, "groups", GROUPS)
-        check_layers(self, "hidden")
         if not len(self.hidden):
             raise InputError(
                 "hidden=() leaves no layer for the encoder. Pass at least one size, such as (50,).",
                 parameter="hidden",
             )
-        check_number(self, "max_steps", low=1, whole=True)
-        check_number(self, "temperature", low=1.0, high=LARGEST_WEIGHT)
-        check_number(self, "q", low=0.0, high=1.0, include="right")
         limits: dict[str, Any] = {"min_val": 0, "max_val": 1, "include_boundaries": "neither"}
         check_number_parameter(self.proxy_share, "proxy_share", (float, np.floating), **limits)
         if len(self.locked_features) and self._reads_base_layers:
@@ -225,15 +198,14 @@ class RNF(NewModelRival, TrainedRival):
     # -- learning -------------------------------------------------------------------------------
 
     def _keep_base(self, table: TrainingTable) -> None:
-        self.head_, self.encoder_, self._has_pairs = None, None, True
+        self.head_: tuple[Layer, ...] | None = None
+        self.encoder_: Network | None = None
+        self._has_pairs = True
 
-    def _train(self, models: Sequence[Self], table: TrainingTable) -> TrainedLayers:
+    def _train(self, models: Sequence[Self], table: TrainingTable, solver: Any) -> TrainedLayers:
         """Train what all strengths share, the networks, then the heads of all of them."""
-        require_jax("RNF")
-        from commod.rivals._solvers import rnf  # the first fit loads JAX, not the import
-
         seed = int(draw_seeds(models[:1])[0])
-        networks = self._networks(seed, table)
+        networks = self._networks(seed, table, solver)
         if networks is None:
             return TrainedLayers({}, 0, True, [])
         encoder, amplified = networks
@@ -250,7 +222,7 @@ class RNF(NewModelRival, TrainedRival):
         schedule = self._schedule(len(table.rows))
         hidden = self._head_sizes()
         with progress_bar("RNF", self.progress) as report:
-            trained = rnf.train_heads(
+            trained = solver.train_heads(
                 problem, strengths, np.full(len(models), seed), schedule, hidden, report
             )
         return _in_raw_units(trained, centre, scale, float(self.temperature))
@@ -260,14 +232,12 @@ class RNF(NewModelRival, TrainedRival):
             self.head_ = tuple((matrix[i], bias[i]) for matrix, bias in trained.layers)
 
     def _networks(
-        self, seed: int, table: TrainingTable
+        self, seed: int, table: TrainingTable, solver: Any
     ) -> tuple[Network | None, Network | None] | None:
         """Return the encoder's network and the one that amplifies bias; None after an interrupt.
 
         A network that is not needed is None.
         """
-        from commod.rivals._solvers import rnf
-
         powers = {} if self._reads_base_layers else {"encoder": 0.0}
         if self.groups == "proxy":
             powers["amplified"] = float(self.q)
@@ -279,7 +249,7 @@ class RNF(NewModelRival, TrainedRival):
             label=table.rows.label.astype(np.float32),
             weight=table.unit_weights.astype(np.float32),
         )
-        trained = rnf.train_networks(
+        trained = solver.train_networks(
             problem,
             np.array(list(powers.values()), dtype=np.float32),
             np.full(len(powers), seed),
@@ -296,7 +266,7 @@ class RNF(NewModelRival, TrainedRival):
         most = -(-int(self.max_steps) // -(-n_rows // size))
         return Schedule(min(int(self.epochs), most), size, 0, float(self.learning_rate))
 
-    def _proxy(self, amplified: Network, table: TrainingTable) -> NDArray[np.intp]:
+    def _proxy(self, amplified: Network, table: TrainingTable) -> Codes:
         """Return proxy groups (n,): 1 for high scores among the rows of the same true label."""
         rows, scores = table.rows, amplified.evaluate(table.terms)
         group = np.full(len(rows), -1, dtype=np.intp)
@@ -323,11 +293,7 @@ class RNF(NewModelRival, TrainedRival):
         return tuple(map(int, self.hidden))[1:]
 
     def _problem(
-        self,
-        table: TrainingTable,
-        encoder: Network | None,
-        group: NDArray[np.intp],
-        units: Floats,
+        self, table: TrainingTable, encoder: Network | None, group: Codes, units: Floats
     ) -> HeadProblem:
         """Return the solver's arrays in float32."""
         rows, single = table.rows, np.float32
@@ -366,26 +332,23 @@ class RNF(NewModelRival, TrainedRival):
             x = np.maximum(x, 0.0) @ matrix + bias
         return np.asarray(x[:, 0])
 
-    def _decide(self, rows: DecisionRows) -> NDArray[np.bool_]:
+    def _decide(self, rows: DecisionRows) -> Mask:
         return rows.base.decisions if self.head_ is None else self._margin(rows) > 0
 
-    def _scores(self, rows: DecisionRows, positive: Decisions) -> Floats:
-        """Return the new score; rounding never moves it to the other side of the threshold."""
+    def _new_scores(self, rows: DecisionRows) -> Floats:
         if self.head_ is None:
             return rows.base.scores
-        threshold = rows.base.threshold
-        score = expit(self._margin(rows) + logit(threshold))
-        return on_their_side(score, positive.astype(np.bool_), threshold)
+        return np.asarray(expit(self._margin(rows) + logit(rows.base.threshold)))
 
 
-def _has_pairs(rows: RivalFitRows, group: NDArray[np.intp]) -> bool:
+def _has_pairs(rows: RivalFitRows, group: Codes) -> bool:
     """Return whether two rows with weight have the same true label and different groups."""
     counted = (group >= 0) & (rows.weight > 0)
     assert rows.label is not None
     return any(len(np.unique(group[counted & (rows.label == y)])) > 1 for y in (False, True))
 
 
-def _is_high(scores: Floats, weight: Floats, share: float) -> NDArray[np.bool_]:
+def _is_high(scores: Floats, weight: Floats, share: float) -> Mask:
     """Return which scores are among the highest, with about `share` of the weight; shape (n,)."""
     order = np.argsort(scores)
     below = np.cumsum(weight[order]) / weight.sum()

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from commod._data.parameters import check_choice, check_number
+from commod._data.arrays import Floats, Mask
+from commod._data.parameters import check_choice
 from commod.exceptions import InputError
-from commod.metrics._constraint import CONSTRAINTS, Constraint
+from commod.metrics._constraint import CONSTRAINTS
 from commod.rivals._rows import DecisionRows, RivalFitRows, from_half
-from commod.rivals.base import AwareRival
+from commod.rivals.base import AwareRival, number
 from commod.updates._interface import Decisions
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ThresholdOptimizer(AwareRival):
     """Mix two of Fairlearn's thresholds per group at random; needs `pip install fairlearn`.
 
@@ -74,29 +76,14 @@ class ThresholdOptimizer(AwareRival):
     True
     """
 
+    objective: str = "accuracy_score"
+    grid_size: int = number(1000, low=2, whole=True)
+    random_state: Any = None
+
     largest_strength = 1.0
     needs_labels = True
     sample_weights = False
     randomised = True
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        strength: float = 1.0,
-        constraints: str = "demographic_parity",
-        objective: str = "accuracy_score",
-        grid_size: int = 1000,
-        min_group_size: int = 30,
-        threshold: float = 0.5,
-        pos_label: Any = None,
-        favorable_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator, self.strength, self.constraints = estimator, strength, constraints
-        self.objective, self.grid_size, self.min_group_size = objective, grid_size, min_group_size
-        self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
-        self.random_state = random_state
 
     @property
     def default_strengths(self) -> tuple[float, ...]:
@@ -114,7 +101,6 @@ class ThresholdOptimizer(AwareRival):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number(self, "grid_size", low=2, whole=True)
         check_choice(self.objective, "objective", self._objectives())
         if len(self._constraint.rate_rows) > 1 and self.strength not in (0, 1):
             raise InputError(
@@ -169,18 +155,11 @@ class _ScoreModel(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> Self:
         return self
 
-    def predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def predict_proba(self, X: Floats) -> Floats:
         return np.column_stack([1 - X[:, 0], X[:, 0]])
 
 
-def _fairlearn_name(constraint: Constraint) -> str:
-    """Return Fairlearn's name of what is compared; Fairlearn always compares by difference."""
-    return next(c.name for c in CONSTRAINTS.values() if c.rate_rows == constraint.rate_rows)
-
-
-def _fairlearn_rule(
-    update: ThresholdOptimizer, rows: RivalFitRows, labels: NDArray[np.bool_]
-) -> dict[int, Any]:
+def _fairlearn_rule(update: ThresholdOptimizer, rows: RivalFitRows, labels: Mask) -> dict[int, Any]:
     """Return Fairlearn's mix of thresholds for each group."""
     try:
         from fairlearn import postprocessing
@@ -189,10 +168,12 @@ def _fairlearn_rule(
             "ThresholdOptimizer wraps Fairlearn, which is not installed: "
             "pip install 'commod-debiasing[fairlearn]'."
         ) from error
-    relaxed = len(update._constraint.rate_rows) == 1 and update.tolerance_ > 0
+    compared = update._constraint.rate_rows
+    relaxed = len(compared) == 1 and update.tolerance_ > 0
     optimizer = postprocessing.ThresholdOptimizer(
         estimator=_ScoreModel(),
-        constraints=_fairlearn_name(update._constraint),
+        # Fairlearn always compares by difference
+        constraints=next(c.name for c in CONSTRAINTS.values() if c.rate_rows == compared),
         objective=update.objective,
         grid_size=update.grid_size,
         prefit=True,

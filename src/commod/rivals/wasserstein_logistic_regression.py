@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import cholesky
 from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.utils import compute_sample_weight
 
-from commod._data.arrays import Floats
-from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._data.encoding import Encoding, TermTable, learn_encoding
-from commod._data.parameters import check_choice, check_number
+from commod._data.arrays import Codes, Floats, Mask
+from commod._data.encoding import Encoding, TermTable
 from commod.exceptions import InputError
 from commod.metrics._constraint import PARITY
-from commod.rivals._base_layers import is_logistic_regression, last_step, model_inputs
+from commod.rivals._group_model import Root
 from commod.rivals._rows import DecisionRows, RivalFitRows
-from commod.rivals.base import NewModelRival
+from commod.rivals._trained import NewModelRival, is_logistic_regression, last_step, model_inputs
+from commod.rivals.base import choice, number
 from commod.rivals.wasserstein_post_processing import weighted_median
-from commod.updates._interface import Decisions
 from commod.updates._trained import safe_moments
 
 # ---------------------------------------------------------------------------------------------
@@ -35,6 +34,7 @@ OWN_RIDGE = 1.0  # of a regression on standardised terms: scikit-learn's C = 1
 MAX_DENSE_TERMS = 200  # more terms are mostly categories, which a sparse matrix holds
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class WassersteinLogisticRegression(NewModelRival):
     """Train a logistic regression whose scores are distributed alike in all groups.
 
@@ -120,29 +120,11 @@ class WassersteinLogisticRegression(NewModelRival):
     (True, True)
     """
 
-    known_constraints = (PARITY,)
-    regression_: FittedRegression | None
+    strength: float = 2.0
+    compared_with: str = choice("barycentre", "pooled")
+    max_iter: int = number(50, low=1, whole=True)
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        strength: float = 2.0,
-        compared_with: str = "barycentre",
-        constraints: str = "demographic_parity",
-        max_iter: int = 50,
-        locked_features: Sequence[str] = (),
-        min_category_size: int = MIN_CATEGORY_SIZE,
-        min_group_size: int = 30,
-        threshold: float = 0.5,
-        pos_label: Any = None,
-        favorable_label: Any = None,
-    ) -> None:
-        self.estimator, self.strength, self.compared_with = estimator, strength, compared_with
-        self.constraints, self.max_iter = constraints, max_iter
-        self.locked_features, self.min_category_size = locked_features, min_category_size
-        self.min_group_size, self.threshold, self.pos_label = min_group_size, threshold, pos_label
-        self.favorable_label = favorable_label
+    known_constraints = (PARITY,)
 
     @property
     def default_strengths(self) -> tuple[float, ...]:
@@ -151,9 +133,6 @@ class WassersteinLogisticRegression(NewModelRival):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice(self.compared_with, "compared_with", TARGETS)
-        for name in ("max_iter", "min_category_size"):
-            check_number(self, name, low=1, whole=True)
         if len(self.locked_features) and is_logistic_regression(self.estimator):
             raise InputError(
                 f"locked_features={list(self.locked_features)!r} cannot be kept: the base model is "
@@ -172,14 +151,11 @@ class WassersteinLogisticRegression(NewModelRival):
 
     # -- learning -------------------------------------------------------------------------------
 
-    def _learn(self, rows: RivalFitRows) -> None:
-        self._learn_all([self], rows)
-
     def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
         """Build the matrix and the starting point once for all strengths."""
         reader, matrix = self._inputs(rows)
         label = rows.needed_labels("The new model learns the labels")
-        loss = WassersteinLoss(self._problem(matrix, label, rows))
+        loss = self._loss(matrix, label, rows)
         start = self._start(loss)
         base_distance, _ = loss.distance(rows.base.scores)
         for model in models:
@@ -198,13 +174,7 @@ class WassersteinLogisticRegression(NewModelRival):
         """Return how new rows become terms (None: as the base model reads them), and the matrix."""
         if is_logistic_regression(self.estimator):
             return None, model_inputs(self.estimator, rows.X)
-        encoding = learn_encoding(
-            rows.columns,
-            rows.weight,
-            min_category_size=int(self.min_category_size),
-            locked=self.locked_features,
-        )
-        terms = encoding.encode(rows.columns)
+        encoding, terms = self._learn_terms(rows.columns, rows.weight)
         mean, scale, varies = safe_moments(terms, rows.weight)
         is_number = np.isin(np.arange(encoding.n_terms), terms.numeric_terms)
         # categories stay 0 or 1: standardising them would penalise rare categories less
@@ -212,28 +182,18 @@ class WassersteinLogisticRegression(NewModelRival):
         reader = TermReader(encoding, mean, scale, varies)
         return reader, reader.matrix(terms)
 
-    def _problem(
-        self, matrix: Any, label: NDArray[np.bool_], rows: RivalFitRows
-    ) -> WassersteinProblem:
-        weight, n_people = (
-            rows.weight,
-            max(float(rows.weight.sum()), float((rows.weight > 0).sum())),
-        )
-        penalty = OWN_RIDGE
+    def _loss(self, matrix: Any, label: Mask, rows: RivalFitRows) -> WassersteinLoss:
+        weight, penalty = rows.weight, OWN_RIDGE
+        n_people = max(float(weight.sum()), float((weight > 0).sum()))
         if is_logistic_regression(self.estimator):
             model = last_step(self.estimator)
             penalty = _ridge(model)
             is_upper = label == (self._score_label() == self.pos_label_)
             labels = np.where(is_upper, model.classes_[1], model.classes_[0])
             weight = weight * compute_sample_weight(model.class_weight, labels)
-        return WassersteinProblem(
-            matrix=matrix,
-            label=label,
-            weight=weight,
-            group=rows.group,
-            group_weight=rows.weight,
-            ridge=penalty / n_people,
-            target=self.compared_with,
+        ridge = penalty / n_people
+        return WassersteinLoss(
+            matrix, label, weight, rows.group, rows.weight, ridge, self.compared_with
         )
 
     def _start(self, loss: WassersteinLoss) -> Floats:
@@ -242,18 +202,12 @@ class WassersteinLogisticRegression(NewModelRival):
             model = last_step(self.estimator)
             sign = 1.0 if self._score_label() == self.pos_label_ else -1.0
             return sign * np.append(model.coef_[0], model.intercept_[0])
-        zeros = np.zeros(loss.problem.matrix.shape[1] + 1)
+        zeros = np.zeros(loss.matrix.shape[1] + 1)
         return minimise(loss, zeros, 0.0, int(self.max_iter))[0]
 
     # -- deciding -------------------------------------------------------------------------------
 
-    def _decide(self, rows: DecisionRows) -> NDArray[np.bool_]:
-        return self._own_scores(rows) > rows.base.threshold
-
-    def _scores(self, rows: DecisionRows, positive: Decisions) -> Floats:
-        return self._own_scores(rows)
-
-    def _own_scores(self, rows: DecisionRows) -> Floats:
+    def _new_scores(self, rows: DecisionRows) -> Floats:
         if self.regression_ is None:
             return rows.base.scores
         return np.asarray(expit(self.regression_.logits(self.estimator_, rows)))
@@ -269,7 +223,7 @@ class TermReader:
     encoding: Encoding
     mean: Floats
     scale: Floats
-    varies: NDArray[np.bool_]
+    varies: Mask
 
     def matrix(self, terms: TermTable) -> Any:
         """Return the terms as a matrix (n, d), sparse where there are many terms."""
@@ -326,33 +280,12 @@ def _ridge(model: Any) -> float:
     return float(1 / strength)
 
 
-TARGETS = ("barycentre", "pooled")
 MAX_WIDTH = 1000  # columns; above, the matrix of their products would be large
 LEAST_CURVATURE = 1e-6  # of the largest: columns may be collinear
 
 
-@dataclass(frozen=True)
-class WassersteinProblem:
-    """Rows of a regression: `matrix` (n, d), dense or sparse; all others have shape (n,).
-
-    `weight` weights the log loss. `group` is −1 for rows without a group; `group_weight` weights
-    the rows in the distribution of their group's scores. `ridge` is the penalty of ‖w‖²/2.
-    """
-
-    matrix: Any
-    label: NDArray[np.bool_]
-    weight: Floats
-    group: NDArray[np.intp]
-    group_weight: Floats
-    ridge: float
-    target: str
-
-
 def group_distance(
-    scores: Floats,
-    group: NDArray[np.intp],
-    weight: Floats,
-    target: str = "barycentre",
+    scores: Floats, group: Codes, weight: Floats, target: str = "barycentre"
 ) -> tuple[float, Floats]:
     """Return Σ_a p_a W1(scores of group a, target) and its derivative by the scores, shape (n,).
 
@@ -381,59 +314,70 @@ def group_distance(
     return float(cost @ np.diff(scores[order])), slope
 
 
+@dataclass(frozen=True)
 class WassersteinLoss:
-    """The loss of w and b, in coordinates in which the log loss curves alike in all directions.
+    """The loss of w and b on the rows of `matrix` (n, d), which is dense or sparse.
 
-    Coordinates v are U(w, b), with UᵀU near the second derivative of the log loss. They save most
-    steps where columns have different units or are correlated.
+    All other arrays have shape (n,). `weight` weights the log loss. `group` is −1 for rows without
+    a group; `group_weight` weights the rows in the distribution of their group's scores. `ridge` is
+    the penalty of ‖w‖²/2.
+
+    The optimiser moves coordinates v = U(w, b), with UᵀU near the second derivative of the log
+    loss. They save most steps where columns have different units or are correlated.
     """
 
-    def __init__(self, problem: WassersteinProblem) -> None:
-        self.problem = problem
-        self.share = problem.weight / problem.weight.sum()
-        counted = (problem.group >= 0) & (problem.group_weight > 0)
-        _, codes = np.unique(problem.group[counted], return_inverse=True)
-        self.rows, self.codes = np.flatnonzero(counted), codes
-        self.row_weight = problem.group_weight[counted]
-        self.root = _curvature_root(problem.matrix, self.share, problem.ridge)
+    matrix: Any
+    label: Mask
+    weight: Floats
+    group: Codes
+    group_weight: Floats
+    ridge: float
+    target: str
 
-    def to_coordinates(self, coefficients: Floats) -> Floats:
-        """Return v for the coefficients (d + 1,), the intercept last."""
-        return self.root * coefficients if self.root.ndim == 1 else self.root @ coefficients
+    @cached_property
+    def share(self) -> Floats:
+        """Return the weights of the log loss; they sum to 1."""
+        return self.weight / self.weight.sum()
 
-    def to_coefficients(self, v: Floats) -> Floats:
-        """Return the coefficients (d + 1,) for v."""
-        return self._solve(v)
+    @cached_property
+    def rows(self) -> NDArray[np.intp]:
+        """Return the rows that have a group and weight in it."""
+        return np.flatnonzero((self.group >= 0) & (self.group_weight > 0))
+
+    @cached_property
+    def codes(self) -> Codes:
+        """Return the group of each of `rows`, counted from 0 without gaps."""
+        return np.unique(self.group[self.rows], return_inverse=True)[1]
+
+    @cached_property
+    def root(self) -> Root:
+        """Return U."""
+        return _curvature_root(self.matrix, self.share, self.ridge)
 
     def __call__(self, v: Floats, strength: float) -> tuple[float, Floats]:
         """Return the loss at v and its gradient by v."""
-        value, gradient = self.at(self.to_coefficients(v), strength)
-        return value, self._solve(gradient, trans="T")
+        value, gradient = self.at(self.root.solve(v), strength)
+        return value, self.root.solve(gradient, trans="T")
 
     def at(self, coefficients: Floats, strength: float) -> tuple[float, Floats]:
         """Return the loss at coefficients (d + 1,) and its gradient by them."""
-        problem, w = self.problem, coefficients[:-1]
-        logits = problem.matrix @ w + coefficients[-1]
+        w = coefficients[:-1]
+        logits = self.matrix @ w + coefficients[-1]
         scores = expit(logits)
-        value = self.share @ (np.logaddexp(0.0, logits) - logits * problem.label)
-        slope = self.share * (scores - problem.label)
+        value = self.share @ (np.logaddexp(0.0, logits) - logits * self.label)
+        slope = self.share * (scores - self.label)
         if strength and len(self.rows):
             distance, by_score = self.distance(scores)
             value += strength * distance
             slope[self.rows] += strength * by_score * (scores * (1 - scores))[self.rows]
-        value += problem.ridge / 2 * (w @ w)
-        gradient = np.append(problem.matrix.T @ slope + problem.ridge * w, slope.sum())
+        value += self.ridge / 2 * (w @ w)
+        gradient = np.append(self.matrix.T @ slope + self.ridge * w, slope.sum())
         return float(value), gradient
-
-    def _solve(self, v: Floats, trans: Any = "N") -> Floats:
-        if self.root.ndim == 1:
-            return v / self.root
-        return np.asarray(solve_triangular(self.root, v, trans=trans))
 
     def distance(self, scores: Floats) -> tuple[float, Floats]:
         """Return the penalty of the scores (n,), and its slope at the rows that have a group."""
-        target = self.problem.target
-        return group_distance(scores[self.rows], self.codes, self.row_weight, target)
+        weight = self.group_weight[self.rows]
+        return group_distance(scores[self.rows], self.codes, weight, self.target)
 
 
 def minimise(
@@ -442,20 +386,15 @@ def minimise(
     """Return coefficients (d + 1,) of a local minimum near `start`, and the iterations taken."""
     stop: Any = {"maxiter": max_iter, "maxfun": 3 * max_iter, "ftol": 1e-9, "gtol": 1e-6}
     optimum = minimize(
-        loss,
-        loss.to_coordinates(start),
-        args=(strength,),
-        jac=True,
-        method="L-BFGS-B",
-        options=stop,
+        loss, loss.root.times(start), args=(strength,), jac=True, method="L-BFGS-B", options=stop
     )
-    return loss.to_coefficients(np.asarray(optimum.x)), int(optimum.nit)
+    return loss.root.solve(np.asarray(optimum.x)), int(optimum.nit)
 
 
-def _curvature_root(matrix: Any, share: Floats, ridge: float) -> Floats:
+def _curvature_root(matrix: Any, share: Floats, ridge: float) -> Root:
     """Return U with UᵀU near the log loss's second derivative, which is that of scores of one half.
 
-    U is upper triangular, (d + 1, d + 1). For many columns, only its diagonal is returned.
+    For many columns, only the diagonal of U is returned.
     """
     d, is_sparse = matrix.shape[1], sparse.issparse(matrix)
     weighted = matrix.multiply(share[:, None]) if is_sparse else matrix * share[:, None]
@@ -464,10 +403,10 @@ def _curvature_root(matrix: Any, share: Floats, ridge: float) -> Floats:
     diagonal[:d] += ridge
     diagonal += LEAST_CURVATURE * np.maximum(diagonal, LEAST_CURVATURE * diagonal.max())
     if d > MAX_WIDTH:
-        return np.sqrt(diagonal)
+        return Root(np.sqrt(diagonal), True)
     curvature = np.empty((d + 1, d + 1))
     products = matrix.T @ weighted
     curvature[:d, :d] = (products.toarray() if is_sparse else products) / 4
     curvature[d, :d] = curvature[:d, d] = matrix.T @ share / 4
     np.fill_diagonal(curvature, diagonal)
-    return np.asarray(cholesky(curvature))
+    return Root(np.asarray(cholesky(curvature)), False)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from commod._data.arrays import Floats
-from commod._data.parameters import check_choice, check_number
 from commod.metrics._constraint import PARITY
 from commod.rivals._rows import DecisionRows, RivalFitRows
-from commod.rivals.base import AwareRival
-from commod.scorecard import on_their_side
-from commod.updates._interface import Decisions
+from commod.rivals.base import AwareRival, ScoredRival, choice, number
 
 
-class WassersteinPostProcessing(AwareRival):
+@dataclass(eq=False, repr=False, kw_only=True)
+class WassersteinPostProcessing(ScoredRival, AwareRival):
     """Move each group's scores towards one common distribution, in their order.
 
     A score goes to the quantile of the common distribution that it has in its own group. At
@@ -88,34 +86,11 @@ class WassersteinPostProcessing(AwareRival):
     (2,)
     """
 
+    distribution: str = choice("barycentre", "pooled")
+    n_levels: int = number(1000, low=2, whole=True)
+
     known_constraints = (PARITY,)
     largest_strength = 1.0
-    maps_: list[GroupShift]
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        strength: float = 1.0,
-        distribution: str = "barycentre",
-        n_levels: int = 1000,
-        constraints: str = "demographic_parity",
-        min_group_size: int = 30,
-        threshold: float = 0.5,
-        pos_label: Any = None,
-        favorable_label: Any = None,
-    ) -> None:
-        self.estimator, self.strength, self.distribution = estimator, strength, distribution
-        self.n_levels, self.constraints, self.min_group_size = n_levels, constraints, min_group_size
-        self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice(self.distribution, "distribution", DISTRIBUTIONS)
-        check_number(self, "n_levels", low=2, whole=True)
-
-    def _learn(self, rows: RivalFitRows) -> None:
-        self._learn_all([self], rows)
 
     def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
         """Learn the maps once; the models differ only in the share of the way."""
@@ -129,8 +104,7 @@ class WassersteinPostProcessing(AwareRival):
         for model in models:
             model.maps_, model.distances_ = maps, distances
 
-    def _moved(self, rows: DecisionRows) -> Floats:
-        """Return the new score of each row, shape (n,); bit for bit the base score if unmoved."""
+    def _new_scores(self, rows: DecisionRows) -> Floats:
         moved = rows.base.scores.copy()
         for group, score_map in enumerate(self.maps_):
             members = rows.group == group
@@ -138,17 +112,7 @@ class WassersteinPostProcessing(AwareRival):
             moved[members] = score_map.moved(rows.base.scores[members], share)
         return moved
 
-    def _decide(self, rows: DecisionRows) -> NDArray[np.bool_]:
-        moved = self._moved(rows)
-        is_unmoved = moved == rows.base.scores
-        return np.where(is_unmoved, rows.base.decisions, moved > rows.base.threshold)
 
-    def _scores(self, rows: DecisionRows, positive: Decisions) -> Floats:
-        """Return the moved scores, on the side of the threshold that their decision has."""
-        return on_their_side(self._moved(rows), positive.astype(np.bool_), rows.base.threshold)
-
-
-DISTRIBUTIONS = ("barycentre", "pooled")
 ROUNDING = 1e-12  # a cumulative weight this near to one half is one half
 
 

@@ -1,0 +1,621 @@
+"""Train AdversarialDebiasing, FRAPPE and RNF with JAX; only the first `fit` loads this file."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from commod._solvers.problem import (
+    AdditivePenalties,
+    AdditiveProblem,
+    DebiasingProblem,
+    DebiasingSchedule,
+    HeadProblem,
+    LabelProblem,
+    Schedule,
+    TrainedConcepts,
+    TrainedLayers,
+)
+from commod._solvers.training.loop import (
+    AdamState,
+    Clock,
+    Method,
+    Progress,
+    adam_step,
+    initial_adam,
+    rows_on_device,
+    train,
+    weighted_mean,
+)
+from commod._solvers.training.networks import (
+    Architecture,
+    Sizes,
+    apply_layers,
+    group_cross_entropy,
+    initial_layers,
+    label_cross_entropy,
+    layer_lengths,
+    linear_in_terms,
+    split_layers,
+    trained_layers,
+)
+
+
+class TrainedWeights(NamedTuple):
+    """The weights of one model, a flat vector, and what Adam remembers of their gradients."""
+
+    values: Any
+    adam: AdamState
+
+    @classmethod
+    def of(cls, values: NDArray[np.float32]) -> TrainedWeights:
+        """Return weights before their first step."""
+        return cls(values, initial_adam(values))
+
+    def step(self, gradient: Array, rate: Array) -> TrainedWeights:
+        """Return the weights after a step of Adam."""
+        return TrainedWeights(*adam_step(self.values, gradient, self.adam, rate))
+
+
+TERMS = ("numeric", "codes", "code_mean", "code_scale")  # what `linear_in_terms` reads
+SHARED = ("code_mean", "code_scale", "offset", "temperature")  # not one entry for each row
+
+
+def by_row(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the fields that have one entry for each row."""
+    return tuple(name for name in names if name not in SHARED)
+
+
+def device_rows(problem: Any, names: tuple[str, ...]) -> Any:
+    """Return fields of a problem on the device, padded, as a named tuple.
+
+    A batch is such a tuple, too. `commod._solvers.problem` explains its fields. Their order is part
+    of a compiled program, which may be stored.
+    """
+    return rows_on_device(_tuple_of(names), problem, by_row(names))
+
+
+@cache
+def _tuple_of(names: tuple[str, ...]) -> Any:
+    """Return one class for the same names: JAX compiles a program for each class."""
+    return namedtuple("Rows", names)
+
+
+def _logits(layers: Array, sizes: Sizes, batch: Any) -> Array:
+    """Return the output of layers that read the terms of a batch, shape (batch,)."""
+    return apply_layers(layers, sizes, lambda m, bias: linear_in_terms(m, bias, batch))[:, 0]
+
+
+# ---------------------------------------------------------------------------------------------
+# Adversarial debiasing: train a predictor of the label against an adversary that reads its score
+#
+# With L_P the log loss of the predictor and L_A that of the adversary, the predictor's weights move
+# along
+#
+#     ∇L_P − proj(∇L_P onto ∇L_A) − strength ∇L_A
+#
+# and the adversary's along ∇L_A: the first two terms never help the adversary, the third hurts it.
+# The adversary is linear (or has hidden layers) on t = sigmoid((1 + |c|) logit); it learns c too.
+
+DEBIASING_FIGURES = ("label", "adversary", "change_rate")
+DEBIASING_WEIGHTS = ("weight", "adversary_weight")
+DEBIASING_ROWS = (*TERMS, "label", "group", "decision", *DEBIASING_WEIGHTS, "offset")
+
+
+class DebiasingSpec(NamedTuple):
+    """What the compiled program depends on besides the sizes of its arrays.
+
+    `sizes` are those of the predictor's layers. `pieces` are the lengths of the parts of its
+    gradient that are projected separately: one for all of it, or one for each matrix and bias.
+    """
+
+    sizes: tuple[int, ...]
+    adversary_sizes: tuple[int, ...]
+    sees_label: bool
+    pieces: tuple[int, ...]
+
+
+class DebiasingSettings(NamedTuple):
+    """The numbers of the schedule that a step needs."""
+
+    rate: Any
+    adversary_rate: Any
+
+
+class DebiasingState(NamedTuple):
+    """Everything that one model carries from step to step; the adversary's first number is c."""
+
+    predictor: TrainedWeights
+    adversary: TrainedWeights
+
+
+def train_predictor(
+    problem: DebiasingProblem,
+    strengths: NDArray[np.float32],
+    seeds: NDArray[np.int64],
+    schedule: DebiasingSchedule,
+    on_progress: Progress | None = None,
+) -> TrainedLayers:
+    """Return m predictors of ReLU layers whose output is the logit of the positive label."""
+    sizes = (problem.n_terms, *schedule.hidden, 1)
+    lengths = layer_lengths(sizes)
+    n_inputs = 3 if problem.adversary_sees_label else 1
+    spec = DebiasingSpec(
+        sizes=sizes,
+        adversary_sizes=(n_inputs, *schedule.adversary_hidden, problem.n_groups),
+        sees_label=problem.adversary_sees_label,
+        pieces=(sum(lengths),) if schedule.projects_whole else lengths,
+    )
+    method = Method(
+        start=initial_debiasing,
+        step=_debiasing_step,
+        spec=spec,
+        figures=DEBIASING_FIGURES,
+        row_fields=by_row(DEBIASING_ROWS),
+        units=max(*sizes[1:], *spec.adversary_sizes),
+    )
+    settings = DebiasingSettings(
+        rate=np.float32(schedule.learning_rate),
+        adversary_rate=np.float32(schedule.adversary_learning_rate),
+    )
+    rows, n_rows = device_rows(problem, DEBIASING_ROWS), len(problem.label)
+    models = train(method, strengths, seeds, rows, n_rows, settings, schedule, on_progress)
+    return trained_layers(models, models.states.predictor.values, sizes)
+
+
+def initial_debiasing(seed: int, spec: DebiasingSpec) -> DebiasingState:
+    """Return the state of one model before training."""
+    rng = np.random.default_rng(seed)
+    predictor = initial_layers(rng, spec.sizes)
+    adversary = np.append(np.float32(1), initial_layers(rng, spec.adversary_sizes))
+    return DebiasingState(TrainedWeights.of(predictor), TrainedWeights.of(adversary))
+
+
+def _label_loss(logit: Array, batch: Any) -> Array:
+    """Return L_P, a weighted mean."""
+    return weighted_mean(label_cross_entropy(logit, batch.label), batch.weight)
+
+
+def adversary_loss(adversary: Array, logit: Array, batch: Any, spec: DebiasingSpec) -> Array:
+    """Return L_A: the cross-entropy of the group predicted from the score (and y)."""
+    t = jax.nn.sigmoid((1 + jnp.abs(adversary[0])) * logit)
+    x = t[:, None]
+    if spec.sees_label:
+        x = jnp.column_stack([t, t * batch.label, t * (1 - batch.label)])
+    logits = apply_layers(
+        adversary[1:], spec.adversary_sizes, lambda matrix, bias: x @ matrix + bias
+    )
+    return weighted_mean(group_cross_entropy(logits.T, batch.group), batch.adversary_weight)
+
+
+def combine_gradients(
+    of_label: Array, of_adversary: Array, strength: Array | float, pieces: tuple[int, ...]
+) -> Array:
+    """Return ∇L_P − proj(∇L_P onto ∇L_A) − strength ∇L_A; `pieces` are projected separately.
+
+    Examples
+    --------
+    >>> combine_gradients(jnp.array([3.0, 4.0]), jnp.array([1.0, 0.0]), 0.5, (2,))
+    Array([-0.5,  4. ], dtype=float32)
+    """
+    ends = np.cumsum(pieces)[:-1].tolist()
+    projected = []
+    for p, a in zip(jnp.split(of_label, ends), jnp.split(of_adversary, ends), strict=True):
+        length = (a**2).sum()
+        share = jnp.where(length > 0, (p * a).sum() / jnp.where(length > 0, length, 1.0), 0.0)
+        projected.append(p - (share + strength) * a)
+    return jnp.concatenate(projected)
+
+
+def _debiasing_step(
+    state: DebiasingState,
+    strength: Array,
+    batch: Any,
+    settings: DebiasingSettings,
+    clock: Clock,
+    spec: DebiasingSpec,
+) -> tuple[DebiasingState, Array]:
+    """Return the state after a step of the adversary and one of the predictor.
+
+    In the warm-up the predictor follows ∇L_P alone.
+    """
+    # one forward pass serves both gradients of the predictor
+    logit, backward = jax.vjp(
+        lambda predictor: _logits(predictor, spec.sizes, batch), state.predictor.values
+    )
+    by_adversary = jax.grad(adversary_loss)(state.adversary.values, logit, batch, spec)
+    adversary = state.adversary.step(by_adversary, clock.decay * settings.adversary_rate)
+    label_loss, by_label = jax.value_and_grad(_label_loss)(logit, batch)
+    loss, by_score = jax.value_and_grad(adversary_loss, argnums=1)(
+        adversary.values, logit, batch, spec
+    )
+    (of_label,), (of_adversary,) = backward(by_label), backward(by_score)
+    debiased = combine_gradients(of_label, of_adversary, strength, spec.pieces)
+    predictor = state.predictor.step(
+        jnp.where(clock.age >= 0, debiased, of_label), clock.decay * settings.rate
+    )
+    is_changed = ((logit > batch.offset) != batch.decision).astype(logit.dtype)
+    figures = jnp.stack([label_loss, loss, weighted_mean(is_changed, batch.weight)])
+    return DebiasingState(predictor, adversary), figures
+
+
+# ---------------------------------------------------------------------------------------------
+# FRAPPE's training of an additive term: stay near the base model, bring the groups' scores close
+#
+# With z the margin of the base model, f = sigmoid(z) its score, shifted so that its threshold is
+# 0.5, and q = sigmoid(z + T(x)) the new one, T minimises
+#
+#     mean KL(f ‖ q) + strength Σ_rate rows mean_groups MMD²(q of the group, q of all others)
+#
+# with the Gaussian kernel k(a, b) = exp(−(a − b)²/length²). Scores lie in [0, 1], where k is a
+# short Fourier series. MMD² is therefore a sum of squared differences between mean waves, exact to
+# the rounding of float32, and its cost grows with the number of rows, not of pairs.
+
+ADDITIVE_FIGURES = ("divergence", "discrepancy", "change_rate")
+CONCEPT_FIGURES = ("sparsity", "diversity")
+ADDITIVE_ROWS = (*TERMS, "margin", "cell", "weight", "fairness_weight")
+NEGLIGIBLE = 4.2  # exp(−4.2²) is 2e-8, below the rounding of float32
+MIN_PAIRS = 0.25  # of all pairs of a side: with less, it has hardly two rows in this batch
+
+
+class AdditiveSpec(NamedTuple):
+    """What the compiled program depends on besides the sizes of its arrays.
+
+    `architecture` is that of T.
+    """
+
+    architecture: Architecture
+    n_rate_rows: int
+    n_groups: int
+
+
+class Waves(NamedTuple):
+    """k(a, b) = Σ size cos(frequency (a − b)) + a constant, which cancels in MMD²; shape (w,)."""
+
+    frequency: Any
+    size: Any
+
+
+class AdditiveSettings(NamedTuple):
+    """What every step needs; `discrepancy` explains `own_share`, (2, n_rate_rows, n_groups)."""
+
+    rate: Any
+    waves: Waves
+    own_share: Any
+
+
+def train_additive_term(
+    problem: AdditiveProblem,
+    penalties: AdditivePenalties,
+    seeds: NDArray[np.int64],
+    schedule: Schedule,
+    *,
+    n_concepts: int = 0,
+    hidden: tuple[int, ...] = (),
+    on_progress: Progress | None = None,
+) -> TrainedConcepts | TrainedLayers:
+    """Return m additive terms T, one for each entry of `penalties` and of `seeds`.
+
+    They are concepts where `n_concepts` > 0, otherwise ReLU layers with `hidden` units; without
+    hidden layers T is linear.
+    """
+    architecture = Architecture.of(problem.n_terms, n_concepts, hidden)
+    spec = AdditiveSpec(architecture, problem.n_rate_rows, problem.n_groups)
+    rows = device_rows(problem, ADDITIVE_ROWS)
+    settings = additive_settings(rows, spec, schedule.learning_rate, problem.kernel_length)
+    method = Method(
+        start=_initial_term,
+        step=_additive_step,
+        spec=spec,
+        figures=ADDITIVE_FIGURES + CONCEPT_FIGURES if n_concepts else ADDITIVE_FIGURES,
+        row_fields=by_row(ADDITIVE_ROWS),
+        units=max(2 * len(settings.waves.size), *architecture.sizes[1:], 1),
+    )
+    n_rows = len(problem.margin)
+    models = train(method, penalties, seeds, rows, n_rows, settings, schedule, on_progress)
+    return architecture.trained(models, models.states.values)
+
+
+def additive_settings(
+    rows: Any, spec: AdditiveSpec, rate: float, kernel_length: float
+) -> AdditiveSettings:
+    """Return what every step needs."""
+    return AdditiveSettings(np.float32(rate), _waves(kernel_length), _own_share(rows, spec))
+
+
+def _own_share(rows: Any, spec: AdditiveSpec) -> NDArray[np.float32]:
+    """Return Σ w² / (Σ w)² of each group and of all others, shape (2, n_rate_rows, n_groups)."""
+    cell, weight = np.asarray(rows.cell), np.asarray(rows.fairness_weight, dtype=np.float64)
+    n_cells = spec.n_rate_rows * spec.n_groups
+    total, squares = (
+        np.stack([of_group, of_group @ (1 - np.eye(spec.n_groups))])
+        for of_group in (
+            np.bincount(cell, w, n_cells).reshape(spec.n_rate_rows, spec.n_groups)
+            for w in (weight, weight**2)
+        )
+    )
+    return (squares / np.maximum(total**2, 1e-12)).astype(np.float32)
+
+
+def _waves(length: float) -> Waves:
+    """Return the kernel on [0, 1] as a Fourier series over a period that its tails do not fill."""
+    period = 1 + NEGLIGIBLE * length
+    n_waves = int(np.ceil(NEGLIGIBLE * period / (np.pi * length)))
+    half = np.arange(1, n_waves + 1) * np.pi / period
+    size = 2 * np.sqrt(np.pi) * length / period * np.exp(-((length * half) ** 2))
+    return Waves((2 * half).astype(np.float32), size.astype(np.float32))
+
+
+def _initial_term(seed: int, spec: AdditiveSpec) -> TrainedWeights:
+    """Return a state with T = 0 exactly."""
+    return TrainedWeights.of(spec.architecture.start(np.random.default_rng(seed), 0.0))
+
+
+def _additive_loss(
+    term: Array,
+    batch: Any,
+    weights: AdditivePenalties,
+    settings: AdditiveSettings,
+    spec: AdditiveSpec,
+) -> tuple[Array, Array]:
+    """Return the loss of T and its parts; the L1 on W is left to the proximal step."""
+    edited = batch.margin + spec.architecture.apply(term, batch)
+    distance = weighted_mean(divergence(batch.margin, edited), batch.weight)
+    gap = discrepancy(jax.nn.sigmoid(edited), batch, settings, spec)
+    is_changed = (edited > 0) != (batch.margin > 0)
+    change_rate = weighted_mean(is_changed.astype(edited.dtype), batch.weight)
+    loss = distance + weights.fair * gap
+    if not spec.architecture.n_concepts:
+        return loss, jnp.stack([distance, gap, change_rate])
+    path, cosine = spec.architecture.concept_penalties(term)
+    loss += weights.sparsity * path + weights.diversity * cosine
+    return loss, jnp.stack([distance, gap, change_rate, path, cosine])
+
+
+def divergence(logit: Array, edited: Array) -> Array:
+    """Return KL(f ‖ q) from the two logits: the cross-entropy of q less that of f."""
+    score = jax.nn.sigmoid(logit)
+    return label_cross_entropy(edited, score) - label_cross_entropy(logit, score)
+
+
+def discrepancy(scores: Array, batch: Any, settings: AdditiveSettings, spec: AdditiveSpec) -> Array:
+    """Return the batch's estimate of MMD² over all rows, diagonal included.
+
+    A row is at distance 0 from itself. With its own diagonal, a batch with few rows of a group
+    would therefore mostly push all scores together. Instead:
+
+    1. Pairs of a row with itself count by `own_share`, their share among all rows.
+    2. A group that has hardly two rows in the batch is left out.
+
+    On all rows at once this is the usual biased estimator.
+    """
+    waves = settings.waves
+    angle = scores[:, None] * waves.frequency
+    features = jnp.concatenate([jnp.cos(angle), jnp.sin(angle)], axis=1)
+    features *= jnp.tile(jnp.sqrt(waves.size), 2)
+    weight = _cell_weights(batch, spec)
+    total, squares = _side_weights(weight, spec)
+    mean = _sides(weight.T @ features, spec) / jnp.maximum(total, 1e-12)[..., None]
+    gap = ((mean[0] - mean[1]) ** 2).sum(axis=-1)
+
+    pairs = total**2 - squares
+    has_pairs = pairs > MIN_PAIRS * total**2
+    within = (mean**2).sum(axis=-1)  # mean kernel over pairs, a row with itself included
+    with_itself = waves.size.sum()  # the kernel of a row with itself
+    others = within - (with_itself - within) * squares / jnp.where(has_pairs, pairs, 1.0)
+    gap += (others + (with_itself - others) * settings.own_share - within).sum(axis=0)
+    is_counted = has_pairs.all(axis=0)
+    by_rate_row = jnp.where(is_counted, gap, 0.0).sum(axis=1)
+    return (by_rate_row / jnp.maximum(is_counted.sum(axis=1), 1)).sum()
+
+
+def _cell_weights(batch: Any, spec: AdditiveSpec) -> Array:
+    """Return the weight of each row in its cell, zero in the others, shape (batch, cells)."""
+    cells = jax.nn.one_hot(batch.cell, spec.n_rate_rows * spec.n_groups)
+    return cells * batch.fairness_weight[:, None]
+
+
+def _side_weights(weight: Array, spec: AdditiveSpec) -> tuple[Array, Array]:
+    """Return Σ w and Σ w² of each group and of all others, both (2, n_rate_rows, n_groups)."""
+    return _sides(weight.sum(axis=0), spec), _sides((weight**2).sum(axis=0), spec)
+
+
+def _sides(values: Array, spec: AdditiveSpec) -> Array:
+    """Return sums by cell (cells, …) as sums of each group and of all others in its rate row.
+
+    Shape (2, n_rate_rows, n_groups, …).
+    """
+    of_group = values.reshape(spec.n_rate_rows, spec.n_groups, *values.shape[1:])
+    # not the total minus the group's own sum: that would round small groups
+    is_other = 1 - np.eye(spec.n_groups, dtype=np.float32)
+    return jnp.stack([of_group, jnp.einsum("gh,lh...->lg...", is_other, of_group)])
+
+
+def _additive_step(
+    state: TrainedWeights,
+    weights: AdditivePenalties,
+    batch: Any,
+    settings: AdditiveSettings,
+    clock: Clock,
+    spec: AdditiveSpec,
+) -> tuple[TrainedWeights, Array]:
+    gradient, parts = jax.grad(_additive_loss, has_aux=True)(
+        state.values, batch, weights, settings, spec
+    )
+    rate = clock.decay * settings.rate
+    term = spec.architecture.step(state.values, gradient, state.adam, rate, weights.sparsity)
+    return TrainedWeights(*term), parts
+
+
+# ---------------------------------------------------------------------------------------------
+# RNF: train the head of a network on representations that are neutral between two groups
+#
+# A row with the units z1 and the teacher's probability p1 meets a partner (z2, p2) of its batch,
+# who has the same true label and is of another group. With c the new head's probability, the loss
+# is
+#
+#     mean (c(z̄) − p̄)² + strength · Σ_λ mean |c(λ z1 + (1 − λ) z2) − c(z̄)|
+#
+# over all pairs, with z̄ = (z1 + z2)/2, p̄ = (p1 + p2)/2 and λ = 0.6, 0.7, 0.8, 0.9. The teacher's
+# probability is sigmoid(margin / temperature).
+#
+# The networks of the labels, before, minimise the generalised cross-entropy (1 − p^q)/q of the
+# probability p of the true label; it is the usual cross-entropy at q = 0.
+
+DEGREES = (0.6, 0.7, 0.8, 0.9)  # λ: how near an augmented representation is to the row's own
+LABEL_ROWS = (*TERMS, "label", "weight")
+HEAD_ROWS = ("units", "margin", "label", "group", "pair_weight", "decision", "temperature")
+HEAD_FIGURES = ("distillation", "smoothness", "paired", "change_rate")
+
+
+class Pairs(NamedTuple):
+    """The `partner` of each row of a batch, and its `weight`: 0 where a row has no partner."""
+
+    partner: Array
+    weight: Array
+
+
+def train_networks(
+    problem: LabelProblem,
+    powers: NDArray[np.float32],
+    seeds: NDArray[np.int64],
+    schedule: Schedule,
+    hidden: tuple[int, ...],
+) -> TrainedLayers:
+    """Return networks of the labels with `hidden` ReLU layers, one for each power q."""
+    sizes = (problem.n_terms, *hidden, 1)
+    method = Method(
+        start=initial_network,
+        step=_label_step,
+        spec=sizes,
+        figures=("label",),
+        row_fields=by_row(LABEL_ROWS),
+        units=max(sizes[1:]),
+    )
+    rows = device_rows(problem, LABEL_ROWS)
+    rate, n_rows = np.float32(schedule.learning_rate), len(problem.label)
+    models = train(method, powers, seeds, rows, n_rows, rate, schedule)
+    return trained_layers(models, models.states.values, sizes)
+
+
+def train_heads(
+    problem: HeadProblem,
+    strengths: NDArray[np.float32],
+    seeds: NDArray[np.int64],
+    schedule: Schedule,
+    hidden: tuple[int, ...],
+    on_progress: Progress | None = None,
+) -> TrainedLayers:
+    """Return m heads of `hidden` ReLU layers; their output is the margin over the temperature."""
+    sizes = (problem.units.shape[1], *hidden, 1)
+    method = Method(
+        start=initial_network,
+        step=_head_step,
+        spec=sizes,
+        figures=HEAD_FIGURES,
+        row_fields=by_row(HEAD_ROWS),
+        units=max(schedule.batch_size, 6 * max(sizes[1:])),
+    )
+    rows = device_rows(problem, HEAD_ROWS)
+    rate, n_rows = np.float32(schedule.learning_rate), len(problem.label)
+    models = train(method, strengths, seeds, rows, n_rows, rate, schedule, on_progress)
+    return trained_layers(models, models.states.values, sizes)
+
+
+def initial_network(seed: int, sizes: Sizes) -> TrainedWeights:
+    """Return the state of one network or head before training."""
+    return TrainedWeights.of(initial_layers(np.random.default_rng(seed), sizes))
+
+
+def generalised_cross_entropy(logit: Array, label: Array, power: Array | float) -> Array:
+    """Return (1 − p^q)/q, element by element; p is the probability of the label, 0 or 1.
+
+    Examples
+    --------
+    >>> generalised_cross_entropy(jnp.zeros(2), jnp.array([0.0, 1.0]), 1.0)
+    Array([0.5, 0.5], dtype=float32)
+    """
+    log_loss = label_cross_entropy(logit, label)
+    safe = jnp.where(power > 0, power, 1.0)
+    return jnp.where(power > 0, -jnp.expm1(-safe * log_loss) / safe, log_loss)
+
+
+def _label_step(
+    state: TrainedWeights, power: Array, batch: Any, settings: Any, clock: Clock, spec: Sizes
+) -> tuple[TrainedWeights, Array]:
+    def loss(layers: Array) -> Array:
+        logit = _logits(layers, spec, batch)
+        return weighted_mean(generalised_cross_entropy(logit, batch.label, power), batch.weight)
+
+    value, gradient = jax.value_and_grad(loss)(state.values)
+    return state.step(gradient, clock.decay * settings), value[None]
+
+
+def choose_partners(batch: Any) -> Pairs:
+    """Return a partner for each row: the next one with the same label and another group.
+
+    A batch begins again after its last row. Its order is random, so the partner is. The weight of a
+    pair is the product of both weights, as if rows were repeated.
+    """
+    n = len(batch.label)
+    place = jnp.arange(n, dtype=jnp.int32)
+    steps = (place[:, None] - place) % n  # from the row (column) on to its candidate (row)
+    is_allowed = (
+        (batch.label[:, None] == batch.label)
+        & (batch.group[:, None] != batch.group)
+        & (batch.pair_weight > 0)[:, None]
+    )
+    step = jnp.where(is_allowed, steps, n).min(axis=0)
+    partner = (place + step) % n  # the row itself where no candidate is allowed
+    weight = batch.pair_weight * _rows_of(batch.pair_weight, partner)
+    return Pairs(partner, jnp.where(step < n, weight, 0.0))
+
+
+def head_loss(
+    layers: Array, strength: Array | float, batch: Any, pairs: Pairs, sizes: Sizes
+) -> tuple[Array, Array]:
+    """Return the loss of a head on the pairs of a batch, and the values of `HEAD_FIGURES`."""
+    (matrix, bias), *later = split_layers(layers, sizes)
+    own = batch.units @ matrix + bias  # the first layer is linear, so it mixes as its inputs do
+    other = _rows_of(own, pairs.partner)
+
+    def margin(degree: float) -> Array:
+        x = degree * own + (1 - degree) * other
+        for matrix, bias in later:
+            x = jax.nn.relu(x) @ matrix + bias
+        return x[:, 0]
+
+    teacher = jax.nn.sigmoid(batch.margin / batch.temperature)
+    target = (teacher + _rows_of(teacher, pairs.partner)) / 2
+    neutral = jax.nn.sigmoid(margin(0.5))
+    distillation = weighted_mean((neutral - target) ** 2, pairs.weight)
+    mixed = jnp.stack([jax.nn.sigmoid(margin(degree)) for degree in DEGREES])
+    smoothness = weighted_mean(jnp.abs(mixed - neutral).sum(axis=0), pairs.weight)
+    is_paired = (pairs.weight > 0).astype(own.dtype)
+    is_changed = ((margin(1.0) > 0) != batch.decision).astype(own.dtype)
+    shares = [weighted_mean(share, batch.pair_weight) for share in (is_paired, is_changed)]
+    return distillation + strength * smoothness, jnp.stack([distillation, smoothness, *shares])
+
+
+def _rows_of(values: Array, index: Array) -> Array:
+    """Return the given rows of a table; on a GPU by a product, whose gradient repeats exactly."""
+    if jax.default_backend() == "cpu":
+        return values.at[index].get(mode="promise_in_bounds")
+    return jax.nn.one_hot(index, len(values), dtype=values.dtype) @ values
+
+
+def _head_step(
+    state: TrainedWeights, strength: Array, batch: Any, settings: Any, clock: Clock, spec: Sizes
+) -> tuple[TrainedWeights, Array]:
+    pairs = choose_partners(batch)
+    gradient, figures = jax.grad(head_loss, has_aux=True)(
+        state.values, strength, batch, pairs, spec
+    )
+    return state.step(gradient, clock.decay * settings), figures

@@ -1,1 +1,0 @@
-"""Solvers that only rivals use."""
