@@ -26,7 +26,7 @@ from scipy.optimize import nnls
 
 from commod._data.arrays import Floats, Mask
 from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._record.score_map import ScoreKnot, ScoreMap
+from commod._record.scores import ScoreKnot, ScoreMap
 from commod._statistics.score_map import brier_score, ramp_ends, reliability_error
 
 # ---------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.arrays import Floats, Mask
-from commod._record.score_map import ScoreMap
+from commod._record.scores import ScoreMap
 
 N_BINS = 10
 

@@ -13,8 +13,7 @@ from scipy.stats import binomtest
 
 from commod._data.arrays import Floats, Mask
 from commod._record import Agreement, Calibration, CalibrationBin, Estimate, Quality
-from commod._reporting.audit.counts import UNDEFINED, DecisionCounts, finite_or_none
-from commod._reporting.audit.people import AuditedPeople
+from commod._reporting.audit.people import UNDEFINED, AuditedPeople, DecisionCounts, finite_or_none
 from commod._statistics.intervals import share_estimate, share_interval
 from commod._statistics.score_map import brier_score, score_bins
 from commod.metrics import score_agreement
@@ -49,12 +48,11 @@ def measure_scores(people: AuditedPeople, threshold: float | None, level: float)
     pair = None if before is None or after is None else (before, after)
     labelled = None if pair is None or label is None else (*pair, label)
     is_above = None if after is None or threshold is None else (after > threshold) == is_scored
-    sizes = np.ones(len(people))
     return ScoreFigures(
-        mean_before=people.group_means(before, sizes),
-        mean_after=people.group_means(after, sizes),
-        square_before=people.group_means(None if before is None else before**2, sizes),
-        square_after=people.group_means(None if after is None else after**2, sizes),
+        mean_before=people.group_means(before),
+        mean_after=people.group_means(after),
+        square_before=people.group_means(None if before is None else before**2),
+        square_after=people.group_means(None if after is None else after**2),
         auc_before=_area(before, label, level),
         auc_after=_area(after, label, level),
         auc_loss=None if labelled is None else area_loss(*labelled, level),
@@ -103,11 +101,7 @@ def quality_of(counts: DecisionCounts, scores: ScoreFigures, level: float) -> Qu
 
 
 def _calibration(
-    people: AuditedPeople,
-    scores_before: Floats,
-    scores_after: Floats,
-    label: Mask,
-    level: float,
+    people: AuditedPeople, scores_before: Floats, scores_after: Floats, label: Mask, level: float
 ) -> Calibration:
     before = calibration_bins(scores_before, label, level)
     after = calibration_bins(scores_after, label, level)
@@ -294,11 +288,7 @@ def group_areas(
 
 
 def group_area_differences(
-    values: Floats,
-    others: Floats,
-    codes: NDArray[np.intp],
-    is_compared: Mask,
-    level: float,
+    values: Floats, others: Floats, codes: NDArray[np.intp], is_compared: Mask, level: float
 ) -> list[Estimate]:
     """Return how much better values (n,) predict each compared group than others (n,) do.
 

@@ -205,11 +205,7 @@ def refit_histogram(stability: StabilitySummary) -> Chart:
 
 
 def _bars(
-    groups: Sequence[tuple[str, Sequence[Bar]]],
-    label: str,
-    *,
-    whiskers: bool,
-    scale: float = 1.0,
+    groups: Sequence[tuple[str, Sequence[Bar]]], label: str, *, whiskers: bool, scale: float = 1.0
 ) -> Chart:
     """Return horizontal bars, several below each title; a bar of length `scale` is full."""
     has_labels = any(bar.label for _, bars in groups for bar in bars)

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from commod._record import AreaBetween, Audit, Estimate, GroupRoc, LargestGap, RocFigures
 from commod._reporting.render import texts
-from commod._reporting.render.cells import Cell, ReportTable, figure, interval, table_of, text
-from commod._reporting.render.cells import three_digits as three
 from commod._reporting.render.charts import WIDTH, Axis, Chart, Mark, chart_frame, chart_path
 from commod._reporting.render.charts import chart_text as drawn_text
+from commod._reporting.render.tables import Cell, ReportTable, figure, interval, table_of, text
+from commod._reporting.render.tables import three_digits as three
 from commod._text import estimate, number, percent, shorten
 
 MOST_CURVES = 5  # in one picture

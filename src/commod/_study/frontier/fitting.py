@@ -15,7 +15,7 @@ from commod._data.encoding import TermTable
 from commod._data.parameters import check_flag
 from commod._record import Card, Segments
 from commod._reporting.explain import SegmentFinder, make_card
-from commod._reporting.explain.source import InMemory
+from commod._reporting.explain.segments import InMemory
 from commod._study.evaluation import (
     EvaluationRows,
     as_decisions,

@@ -1,4 +1,4 @@
-"""Measure how well scores rank the people of each group, before and after the update."""
+"""Measure how scores rank people: ROC curves of groups, and who outscores whom."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commod import _record
 from commod._data.disclosure import FEWEST_DESCRIBED
-from commod._record import AreaBetween, Estimate, Group, GroupRoc, LargestGap, RocFigures
-from commod._reporting.audit.people import AuditedPeople
+from commod._record.explanation import Direction
+from commod._reporting.audit.people import UNDEFINED, AuditedPeople
 from commod._reporting.audit.scores import area_loss
+from commod._statistics.intervals import share_estimate
+from commod.metrics._outscoring import Sides
 from commod.metrics._roc import N_RESAMPLES, ResampledCurves, ScoreCells, score_cells
 
 MOST_GROUPS = 20  # with curves: every pair of them is compared
@@ -37,7 +40,7 @@ class RankedGroups:
     n_left_out: int
     before: tuple[ScoreCells, ...] | None
     after: tuple[ScoreCells, ...] | None
-    losses: tuple[Estimate, ...] | None = None
+    losses: tuple[_record.Estimate, ...] | None = None
     n_bins: int | None = None
 
 
@@ -96,7 +99,9 @@ def _cells_of(
 # Figures
 
 
-def roc_of(ranked: RankedGroups | None, groups: Sequence[Group], level: float) -> RocFigures | None:
+def roc_of(
+    ranked: RankedGroups | None, groups: Sequence[_record.Group], level: float
+) -> _record.RocFigures | None:
     """Return the areas under and between the curves; None where no group is ranked."""
     known = None if ranked is None else (ranked.before or ranked.after)
     if ranked is None or known is None:
@@ -118,7 +123,7 @@ def roc_of(ranked: RankedGroups | None, groups: Sequence[Group], level: float) -
             **({} if after is None else after.of_group(k, "after")),
             auc_loss=None if ranked.losses is None else ranked.losses[j],
         )
-    return RocFigures(
+    return _record.RocFigures(
         reference=None if reference is None else rocs[reference].name,
         groups=tuple(rocs),
         largest_before=None if before is None else before.largest(names),
@@ -128,12 +133,12 @@ def roc_of(ranked: RankedGroups | None, groups: Sequence[Group], level: float) -
     )
 
 
-def _without_figures(name: str, cells: ScoreCells) -> GroupRoc:
+def _without_figures(name: str, cells: ScoreCells) -> _record.GroupRoc:
     """Return a group without figures, and why it gets none, if so."""
     n_positive, n_negative = int(cells.positive.sum()), int(cells.negative.sum())
     fewest = min(n_positive, n_negative)
     why = "" if fewest >= FEWEST_DESCRIBED else FEW_OF_A_LABEL if fewest else ONE_LABEL
-    return GroupRoc(name, n_positive, n_negative, why_unknown=why)
+    return _record.GroupRoc(name, n_positive, n_negative, why_unknown=why)
 
 
 @dataclass(frozen=True)
@@ -161,14 +166,14 @@ class _MeasuredCurves:
             f"curve_{when}": self.cells[k].points(N_POINTS, FEWEST_DESCRIBED),
         }
 
-    def largest(self, names: Sequence[str]) -> LargestGap | None:
+    def largest(self, names: Sequence[str]) -> _record.LargestGap | None:
         """Return the largest area over all pairs; None where there is no pair."""
         pairs = self.resampled.all_pairs()
         if not pairs:
             return None
         (first, second), gap = self.resampled.largest_gap(pairs, self.level)
         error = sum(sorted(self.errors)[-2:])
-        return LargestGap(names[first], names[second], _with_error(gap, error))
+        return _record.LargestGap(names[first], names[second], _with_error(gap, error))
 
 
 def _measure(
@@ -186,12 +191,72 @@ def _measure(
     return _MeasuredCurves(own, described.index(reference), resampled, level, errors)
 
 
-def _with_error(gap: AreaBetween, error: float) -> AreaBetween:
+def _with_error(gap: _record.AreaBetween, error: float) -> _record.AreaBetween:
     return replace(gap, area=_widened(gap.area, error))
 
 
-def _widened(figure: Estimate, error: float) -> Estimate:
+def _widened(figure: _record.Estimate, error: float) -> _record.Estimate:
     """Return the figure with an interval that also includes this error."""
     if figure.low is None or figure.high is None:
         return figure
-    return Estimate(figure.value, max(figure.low - error, 0.0), min(figure.high + error, 1.0))
+    return _record.Estimate(
+        figure.value, max(figure.low - error, 0.0), min(figure.high + error, 1.0)
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Measure whether those who change are nearer to the threshold than those who do not
+
+DIRECTIONS: tuple[Direction, ...] = ("gain", "loss")
+
+
+def outscoring_of(
+    people: AuditedPeople, is_compared: NDArray[np.bool_], level: float
+) -> tuple[_record.Outscoring, ...]:
+    """Return the figures of gains and of losses, whichever occur; none without base scores.
+
+    Only compared groups count: a pair is made within a group, and a small group has few pairs.
+    """
+    if people.scores_before is None or not is_compared.any():
+        return ()
+    # a high score may predict the favourable label, or the other one
+    coding = people.coding
+    is_good = coding.favorable_is_positive == coding.score_is_for_positive
+    scores = people.scores_before if is_good else -people.scores_before
+    number = np.where(is_compared, np.cumsum(is_compared) - 1, -1)
+    names = [str(n) for n in np.array(people.coding.group_names, dtype=object)[is_compared]]
+    sides = Sides.of(
+        scores, people.favorable(people.before), number[people.groups.codes], len(names)
+    )
+    figures = (_of_direction(people, sides, change, names, level) for change in DIRECTIONS)
+    return tuple(figure for figure in figures if figure.n_changed)
+
+
+def _of_direction(
+    people: AuditedPeople, sides: Sides, change: Direction, names: list[str], level: float
+) -> _record.Outscoring:
+    side, changed = sides.side_of(change), people.changed
+    pairs = side.count_pairs(changed)
+    true_shares: list[_record.Estimate | None] = [None, None]
+    if people.label is not None:
+        is_true, own = people.favorable(people.label)[side.rows], changed[side.rows]
+        true_shares = [
+            share_estimate(int(is_true[part].sum()), int(part.sum()), level) for part in (own, ~own)
+        ]
+    groups = []
+    for i, name in enumerate(names):
+        n_changed, n_others = int(pairs.n_changed[i]), int(pairs.n_others[i])
+        # the rank of one person among few would tell about that person
+        is_described = min(n_changed, n_others) >= FEWEST_DESCRIBED
+        figure = pairs.of_group(i).estimate(level) if is_described else UNDEFINED
+        groups.append(_record.GroupOutscoring(name, n_changed, n_others, figure))
+    return _record.Outscoring(
+        change=change,
+        n_changed=int(pairs.n_changed.sum()),
+        n_others=int(pairs.n_others.sum()),
+        same_group=pairs.estimate(level),
+        overall=side.without_groups().count_pairs(changed).estimate(level),
+        true_share_changed=true_shares[0],
+        true_share_others=true_shares[1],
+        groups=tuple(groups),
+    )
