@@ -39,8 +39,8 @@ def make_audit(
     """Return the audit of the evidence; `digest` is the digest of the audited data."""
     method = evidence.method
     return Audit(
-        **figures_of_first_screen(evidence),
         fairness=evidence.fairness_metrics,
+        **figures_of_first_screen(evidence),
         title=title or (f"What {method} changes" if method else "What the update changes"),
         agreement=evidence.scores.agreement,
         calibration=evidence.scores.calibration,
@@ -61,10 +61,18 @@ def make_audit(
 
 def figures_of_first_screen(evidence: Evidence) -> dict[str, Any]:
     """Return the fields of an audit that the first screen of a report shows."""
-    same = ("rows", "n", "level", "request", "changes", "limit", "groups", "small_groups")
     return {
         "schema": SCHEMA,
-        **{name: getattr(evidence, name) for name in (*same, "quality", "unknown_groups")},
+        "rows": evidence.rows,
+        "n": evidence.n,
+        "level": evidence.level,
+        "request": evidence.request,
+        "changes": evidence.changes,
+        "limit": evidence.limit,
+        "groups": evidence.groups,
+        "small_groups": evidence.small_groups,
+        "quality": evidence.quality,
+        "unknown_groups": evidence.unknown_groups,
         "answer": answer_of(evidence),
         "notice": notice_of(evidence),
         "expected": evidence.expected,

@@ -435,13 +435,12 @@ def _subgroups(e: Evidence) -> Answer:
     )
     if not subgroups.n_worse:
         return "passed", f"No subgroup fares clearly worse than its peers ({scope})."
-    worst = [f"{s.name} ({_against(s.rate.value or 0.0, s.others)})" for s in subgroups.listed]
+    worst = []
+    for one in subgroups.listed:
+        shares = distinct_pair(one.rate.value or 0.0, one.others, digits=0, in_percent=True)
+        worst.append(f"{one.name} ({' against '.join(shares)})")
     names = list_names(worst, MAX_LISTED, n=subgroups.n_worse)
     return "failed", f"Subgroups that fare clearly worse than their peers: {names} ({scope})."
-
-
-def _against(rate: float, others: float) -> str:
-    return " against ".join(distinct_pair(rate, others, digits=0, in_percent=True))
 
 
 # ---------------------------------------------------------------------------------------------

@@ -42,7 +42,6 @@ from commod._record import Agreement, Audit, Request
 from commod._reporting.audit.assembly import digest_counts, make_audit
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.people import AuditedPeople, ShownPeople, read_people, without_hidden
-from commod._reporting.audit.ranking import RankedGroups, listed_groups
 from commod._reporting.audit.request import (
     add_label_names,
     check_settings,
@@ -52,7 +51,7 @@ from commod._reporting.audit.request import (
     named_labels,
     read_request,
 )
-from commod._reporting.audit.scores import ScoreFigures
+from commod._reporting.audit.scores import RankedGroups, ScoreFigures, listed_groups
 from commod._reporting.explain.decisions import settings_of
 from commod._reporting.explain.explanation import expected_of
 from commod._text import n_of, verb

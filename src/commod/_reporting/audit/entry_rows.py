@@ -29,7 +29,6 @@ from commod._reporting.audit.people import (
     read_people,
     without_hidden,
 )
-from commod._reporting.audit.ranking import outscoring_of, rank_groups
 from commod._reporting.audit.request import (
     add_label_names,
     check_settings,
@@ -40,7 +39,13 @@ from commod._reporting.audit.request import (
     read_request,
     stated_constraints,
 )
-from commod._reporting.audit.scores import group_area_differences, group_areas, measure_scores
+from commod._reporting.audit.scores import (
+    group_area_differences,
+    group_areas,
+    measure_scores,
+    outscoring_of,
+    rank_groups,
+)
 from commod._reporting.audit.stated import read_conditions
 from commod._reporting.audit.subgroups import Slice, SliceCounter
 from commod._reporting.explain import Explanation, find_segments
@@ -277,16 +282,12 @@ def _check_blind_limit(blind_limit: bool, request: _record.Request, X: Any) -> N
         )
 
 
-def _check_explanation(explanation: Any) -> None:
+def _read_level(level: float | None, explanation: Explanation | None) -> float:
     if explanation is not None and not isinstance(explanation, Explanation):
         raise InputError(
             "explanation must come from commod.explain(update, X); got "
             f"{type(explanation).__name__}."
         )
-
-
-def _read_level(level: float | None, explanation: Explanation | None) -> float:
-    _check_explanation(explanation)
     if explanation is None:
         return 0.95 if level is None else level
     if level is not None and not is_label_in(level, [explanation.level]):

@@ -23,9 +23,14 @@ from commod._reporting.audit.people import (
     ShownPeople,
     finite_or_none,
 )
-from commod._reporting.audit.ranking import RankedGroups, roc_of
 from commod._reporting.audit.request import stated_constraints
-from commod._reporting.audit.scores import ScoreFigures, change_areas, quality_of
+from commod._reporting.audit.scores import (
+    RankedGroups,
+    ScoreFigures,
+    change_areas,
+    quality_of,
+    roc_of,
+)
 from commod._reporting.audit.stated import StatedCells, stratum_table
 from commod._reporting.audit.subgroups import Slice, find_subgroups
 from commod._statistics import unknown_groups

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.disclosure import FEWEST_DESCRIBED
-from commod._record import Fairness, Outscoring, SmallGroup
+from commod._record import Fairness, Outscoring
 from commod._reporting.audit.evidence import Evidence
 from commod._text import (
     MAX_LISTED_GROUPS,
@@ -262,7 +262,10 @@ def _left_out(evidence: Evidence) -> str:
     small = evidence.small_groups
     if not small:
         return ""
-    groups = list_names([_small_group(group) for group in small], MAX_LISTED_GROUPS)
+    groups = list_names(
+        [small_group_text(g.name, g.n, "person", g.rate_before, g.rate_after) for g in small],
+        MAX_LISTED_GROUPS,
+    )
     text = (
         f"{n_of(len(small), 'group')} of fewer than {evidence.min_group_size} people "
         f"{verb(len(small), 'be')} not compared: {groups}."
@@ -284,10 +287,6 @@ def _left_out(evidence: Evidence) -> str:
     over = f"all {n} groups" if n == n_all else f"the {n} groups whose rates can be shown"
     shown = metric_text(evidence.fairness, float(value))
     return f"{text} Over {over}, the {evidence.fairness.name} is {shown}."
-
-
-def _small_group(group: SmallGroup) -> str:
-    return small_group_text(group.name, group.n, "person", group.rate_before, group.rate_after)
 
 
 def _has_rates(evidence: Evidence) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import narwhals as nw
@@ -214,29 +215,6 @@ class SegmentFinder:
         rules: list[RawRule] = []
         rules += [("gain", conditions) for conditions in self._learn(False, gain, rng)]
         rules += [("loss", conditions) for conditions in self._learn(True, loss, rng)]
-        return self._count(rules, gain, loss)
-
-    # -- on the sample ----------------------------------------------------------------------------
-
-    def _learn(self, favorable: bool, changed: Mask, rng: Any) -> list[tuple[Condition, ...]]:
-        if not changed.any():
-            return []
-        sample = _draw_sample(self.favorable_before == favorable, changed, rng)
-        binned = self._bin(favorable, sample)
-        rules = _cover_changes(binned, sample, self.max_segments, self.max_conditions)
-        return [tuple(_raw_condition(binned, c) for c in rule.conditions) for rule in rules]
-
-    def _bin(self, favorable: bool, sample: _Sample) -> BinnedColumns:
-        if sample.has_all_rows and favorable in self._binned:
-            return self._binned[favorable]
-        binned = bin_columns(self.source.read_rows(sample.rows), sample.row_weights)
-        if sample.has_all_rows:  # the same rows for every update
-            self._binned[favorable] = binned
-        return binned
-
-    # -- on all rows ------------------------------------------------------------------------------
-
-    def _count(self, rules: Sequence[RawRule], gain: Mask, loss: Mask) -> tuple[Segments, Index]:
         before = self.favorable_before
         covered = [before.copy() if direction == "loss" else ~before for direction, _ in rules]
         texts = self._apply(rules, covered)
@@ -277,6 +255,26 @@ class SegmentFinder:
             ),
             segment_of,
         )
+
+    # -- on the sample ----------------------------------------------------------------------------
+
+    def _learn(self, favorable: bool, changed: Mask, rng: Any) -> list[tuple[Condition, ...]]:
+        if not changed.any():
+            return []
+        sample = _draw_sample(self.favorable_before == favorable, changed, rng)
+        binned = self._bin(favorable, sample)
+        rules = _cover_changes(binned, sample, self.max_segments, self.max_conditions)
+        return [tuple(_raw_condition(binned, c) for c in rule.conditions) for rule in rules]
+
+    def _bin(self, favorable: bool, sample: _Sample) -> BinnedColumns:
+        if sample.has_all_rows and favorable in self._binned:
+            return self._binned[favorable]
+        binned = bin_columns(self.source.read_rows(sample.rows), sample.row_weights)
+        if sample.has_all_rows:  # the same rows for every update
+            self._binned[favorable] = binned
+        return binned
+
+    # -- on all rows ------------------------------------------------------------------------------
 
     def _apply(self, rules: Sequence[RawRule], covered: list[Mask]) -> dict[Condition, str]:
         """Narrow `covered` to the rows of each rule, column by column; return the texts."""
@@ -531,7 +529,9 @@ def best_rules_by_length(search: RuleSearch) -> list[Rule]:
 
 def _next_beam(search: RuleSearch, beam: Sequence[Rule]) -> list[Rule]:
     """Return the best extended rules, and the best acceptable ones, that cover different rows."""
-    extended = [(c, rule) for rule in beam for c in _extensions(search, rule)]
+    extended: list[tuple[CandidateCondition, Rule]] = []
+    for rule in beam:
+        extended += zip(_extensions(search, rule), repeat(rule))
     kept: list[Rule] = []
     for candidate, rule in sorted(extended, key=lambda pair: -pair[0].quality):
         n_acceptable = sum(other.is_acceptable for other in kept)
@@ -548,10 +548,9 @@ def _extensions(search: RuleSearch, rule: Rule) -> list[CandidateCondition]:
     masks = search.changed, search.unchanged
     counts = np.stack([search.binned.count(rule.rows & mask) for mask in masks])
     used = {condition.column for condition in rule.conditions}
-    candidates = best_conditions(search.measure, search.binned, counts, rule.cost)
-    ordered = sorted(
-        (c for c in candidates if c.condition.column not in used), key=lambda c: -c.quality
-    )
+    candidates = list(best_conditions(search.measure, search.binned, counts, rule.cost))
+    candidates.sort(key=lambda c: -c.quality)
+    ordered = [c for c in candidates if c.condition.column not in used]
     acceptable = [c for c in ordered if c.is_acceptable][:BEAM_WIDTH]
     return ordered[:BEAM_WIDTH] + [c for c in acceptable if c not in ordered[:BEAM_WIDTH]]
 

@@ -137,8 +137,7 @@ def rates(audit: _record.Audit) -> ReportTable:
         (
             ("Group", lambda g: text(g.name)),
             ("People", lambda g: figure(g.n)),
-            ("Before", _of_group(lambda g: interval(g.favorable_before))),
-            ("After", _of_group(lambda g: interval(g.favorable_after))),
+            *_before_and_after("", "favorable"),
         ),
         more=_omitted_groups(len(audit.groups)),
     )
@@ -156,10 +155,8 @@ def outcomes(audit: _record.Audit) -> ReportTable:
             ("People", lambda g: figure(g.n)),
             ("Gains", _of_group(lambda g: figure(g.n_gains))),
             ("Losses", _of_group(lambda g: figure(g.n_losses))),
-            ("Favourable before", _of_group(lambda g: interval(g.favorable_before))),
-            ("Favourable after", _of_group(lambda g: interval(g.favorable_after))),
-            (f"{counted} before", _of_group(lambda g: interval(g.selected_before))),
-            (f"{counted} after", _of_group(lambda g: interval(g.selected_after))),
+            *_before_and_after("Favourable", "favorable"),
+            *_before_and_after(counted, "selected"),
         ),
         more=_omitted_groups(len(audit.groups)),
     )
@@ -177,14 +174,10 @@ def errors(audit: _record.Audit) -> ReportTable:
                 f"Truly {texts.counted_outcome(audit.request)}",
                 _of_group(lambda g: figure(g.n_positive_labels, reason="no labels")),
             ),
-            ("Accuracy before", _of_group(lambda g: interval(g.accuracy_before))),
-            ("Accuracy after", _of_group(lambda g: interval(g.accuracy_after))),
-            ("True positives before", _of_group(lambda g: interval(g.true_positive_before))),
-            ("True positives after", _of_group(lambda g: interval(g.true_positive_after))),
-            ("False positives before", _of_group(lambda g: interval(g.false_positive_before))),
-            ("False positives after", _of_group(lambda g: interval(g.false_positive_after))),
-            ("Mean score before", _of_group(lambda g: figure(g.mean_score_before, three_digits))),
-            ("Mean score after", _of_group(lambda g: figure(g.mean_score_after, three_digits))),
+            *_before_and_after("Accuracy", "accuracy"),
+            *_before_and_after("True positives", "true_positive"),
+            *_before_and_after("False positives", "false_positive"),
+            *_before_and_after("Mean score", "mean_score", partial(figure, write=three_digits)),
         ),
         more=_omitted_groups(len(audit.groups)),
     )
@@ -203,19 +196,27 @@ def reference(audit: _record.Audit) -> ReportTable:
         _shown_groups(audit),
         (
             ("Group", lambda g: Cell(g.name, "reference" if g.is_reference else "")),
-            ("Impact ratio before", _of_group(lambda g: figure(g.impact_before, three_digits))),
-            ("Impact ratio after", _of_group(lambda g: figure(g.impact_after, three_digits))),
-            (
-                "Mean difference before",
-                _of_group(lambda g: figure(g.score_gap_before, three_digits, "no scores")),
-            ),
-            (
-                "Mean difference after",
-                _of_group(lambda g: figure(g.score_gap_after, three_digits, "no scores")),
+            *_before_and_after("Impact ratio", "impact", partial(figure, write=three_digits)),
+            *_before_and_after(
+                "Mean difference",
+                "score_gap",
+                partial(figure, write=three_digits, reason="no scores"),
             ),
         ),
         more=_omitted_groups(len(audit.groups)),
     )
+
+
+def _before_and_after(
+    title: str, name: str, cell: Callable[[Any], Cell] = interval
+) -> Columns[_record.Group]:
+    """Return the columns of a figure of groups before and after the update."""
+
+    def column(when: str) -> tuple[str, Callable[[_record.Group], Cell]]:
+        heading = f"{title} {when}" if title else when.capitalize()
+        return heading, _of_group(lambda group: cell(getattr(group, f"{name}_{when}")))
+
+    return column("before"), column("after")
 
 
 def _of_group(cell: Callable[[_record.Group], Cell]) -> Callable[[_record.Group], Cell]:

@@ -450,11 +450,14 @@ def step_sentence(trade_off: _record.TradeOff, place: int) -> str:
     """Return one step of a trade-off in words."""
     step = trade_off.steps[place]
     accuracy = "" if step.accuracy is None else f", accuracy {percent(step.accuracy)}"
+    expected = ""
+    if step.expected_fairness is not None:
+        expected = f" Expected on as many new people as were fitted: {expected_text(step)}."
     return (
         f"Step {place + 1} of {len(trade_off.steps)}: {shorten(trade_off.metric)} "
         f"{number(step.fairness)}, {count(step.n_changes)} of {count(trade_off.n_rows)} decisions "
         f"change ({n_of(step.n_gains, 'gain')}, {n_of(step.n_losses, 'loss')}){accuracy}, on the "
-        f"{shorten(trade_off.rows, 60)}.{_expected_sentence(step)}"
+        f"{shorten(trade_off.rows, 60)}.{expected}"
     )
 
 
@@ -463,12 +466,6 @@ def expected_text(step: _record.Step) -> str:
     if step.expected_fairness is None or step.expected_change_rate is None:
         return "not known"
     return f"{number(step.expected_fairness, 3)}, {percent(step.expected_change_rate)} change"
-
-
-def _expected_sentence(step: _record.Step) -> str:
-    if step.expected_fairness is None:
-        return ""
-    return f" Expected on as many new people as were fitted: {expected_text(step)}."
 
 
 # What ships ---------------------------------------------------------------------------------------
@@ -492,19 +489,16 @@ SIGNED_PATCH = "A signature is for the patch with this SHA-256:"
 
 def shipped_sentence(audit: _record.Audit, shipped: _record.Shipped) -> str:
     """Return which patch the report belongs to, in one sentence."""
+    promise = ""
+    if shipped.promised is False:
+        promise = (
+            " The promise for new people was refused: the held-out rows of the fit are not enough "
+            "evidence for the target."
+        )
     return (
         f"a patch of {shorten(shipped.base_model)}, SHA-256 {shipped.patch_sha256}. Fitted on "
         f"{_rows_of_fit(shipped)}; measured here on the {evaluated_rows(audit)}."
-        f"{_refused_promise(shipped)}"
-    )
-
-
-def _refused_promise(shipped: _record.Shipped) -> str:
-    if shipped.promised is not False:
-        return ""
-    return (
-        " The promise for new people was refused: the held-out rows of the fit are not enough "
-        "evidence for the target."
+        f"{promise}"
     )
 
 
