@@ -33,9 +33,10 @@ from commod._reporting.audit.scores import (
 )
 from commod._reporting.audit.stated import StatedCells, stratum_table
 from commod._reporting.audit.subgroups import Slice, find_subgroups
-from commod._statistics import unknown_groups
 from commod._statistics.intervals import share_estimate
 from commod._statistics.promises import fairness_interval
+from commod._statistics.unknown_groups import UNDEFINED as NO_INTERVAL
+from commod._statistics.unknown_groups import worst_interval
 from commod._text import label_text
 from commod.bounds._counts import fewest_number
 from commod.metrics._constraint import CONSTRAINTS, Constraint
@@ -268,10 +269,10 @@ class Evidence:
             return _record.UnknownGroups(compared.n, n, None, None, None, None, False)
         if unknown is None:
             return None
-        before, after = unknown_groups.UNDEFINED, unknown_groups.UNDEFINED
+        before, after = NO_INTERVAL, NO_INTERVAL
         if self.constraint.is_simple and compared.is_comparable(self.constraint):
             before, after = (
-                unknown_groups.worst_interval(
+                worst_interval(
                     self.constraint,
                     *compared.table(self.constraint, when),
                     *(table[:, 0] for table in unknown.table(self.constraint, when)),
