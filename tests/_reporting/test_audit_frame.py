@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commod import Audit, audit, report
-from commod._reporting.audit import audit_frame, frame_counts
+from commod._reporting.audit import audit_frame, entry_frame
 from commod.exceptions import DataWarning, InputError, InputTypeError
 
 ENGINES = {
@@ -381,7 +381,7 @@ def test_a_lazy_frame_is_never_collected_row_by_row():
 @pytest.mark.parametrize("engine", ["pandas", "duckdb"], indirect=True)
 def test_a_value_per_person_is_refused_and_stays_inside(engine, brought, monkeypatch):
     data = people().assign(id=range(600))
-    monkeypatch.setattr(frame_counts, "MAX_CELLS", 500)
+    monkeypatch.setattr(entry_frame, "MAX_CELLS", 500)
     with pytest.raises(InputError, match="more than 500 combinations of groups"):
         of_frame(engine(data), **{**COLUMNS, "sensitive_features": "id"})
     assert max(brought) == 501

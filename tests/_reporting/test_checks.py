@@ -15,7 +15,6 @@ from commod import Audit, audit
 from commod._record import Calibration, Check, Estimate, Proxy, StabilitySummary
 from commod._reporting.audit import checks
 from commod._reporting.audit.checks import CHECKS
-from commod._reporting.audit.stated import StatedConstraint
 from commod.metrics._constraint import get_constraint
 
 STORED = Path(__file__).parent / "stored" / "audit.json"
@@ -117,12 +116,8 @@ def of_target(value, target, name):
         after = Estimate(value, value, value + 0.05)
     metric = fairness(constraint.metric, Estimate(target, None, None), after)
     metric.bound, metric.is_kept = target, bool(constraint.is_met(value, target))
-    metric.is_approximate = False
-    return evidence(
-        stated=SimpleNamespace(stated=(StatedConstraint(constraint, target),)),
-        stated_metrics=(metric,),
-        fairness=metric,
-    )
+    metric.constraints, metric.is_approximate = name, False
+    return evidence(stated_metrics=(metric,), fairness=metric)
 
 
 NUMBER = r"(-?\d(?:[\d.,e-]*\d)?%?)"

@@ -12,8 +12,7 @@ from commod import Audit, ScoreColumn, audit
 from commod._record import CardRule, to_plain
 from commod._reporting.explain import explain
 from commod._reporting.render import explanation_tables
-from commod._reporting.render.page import render_html, step_tables
-from commod._reporting.render.write import render_markdown
+from commod._reporting.render.page import render_html, render_markdown, step_tables
 from evidence_updates import with_evidence
 from quick_updates import quick_control
 

@@ -26,10 +26,10 @@ from commod._explore.edits import (
     points_with_cut,
 )
 from commod._record import Audit, Lock, Segments, Step, TradeOff, edit_words
-from commod._reporting.audit.first_screen import FirstScreen
+from commod._reporting.audit.assembly import FirstScreen
 from commod._reporting.explain import Explanation, SegmentFinder, explain
 from commod._reporting.explain.reasons import distance_column
-from commod._reporting.explain.source import FrameColumns
+from commod._reporting.explain.segments import FrameColumns
 from commod.exceptions import InputError
 from commod.updates._edit import EditPlan
 

@@ -13,9 +13,9 @@ from commod._explore.draft import Draft
 from commod._record import Audit
 from commod._reporting.explain import Person
 from commod._reporting.render import charts, explanation_tables, tables, texts
-from commod._reporting.render.cells import ReportTable
 from commod._reporting.render.charts import Chart
 from commod._reporting.render.page import row_data
+from commod._reporting.render.tables import ReportTable
 from commod._reporting.render.texts import ShortNames
 from commod._text import (
     EVIDENCE,

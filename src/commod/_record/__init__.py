@@ -65,12 +65,13 @@ from commod._record.explanation import (
     is_evidence,
 )
 from commod._record.plain import from_plain, plain_digest, to_plain
-from commod._record.ranking import (
+from commod._record.scores import (
     AreaBetween,
     GroupOutscoring,
     GroupRoc,
     LargestGap,
     Outscoring,
     RocFigures,
+    ScoreKnot,
+    ScoreMap,
 )
-from commod._record.score_map import ScoreKnot, ScoreMap

@@ -129,28 +129,19 @@ def _report_bytes(path: str | os.PathLike[str]) -> bytes:
 
 def _differences(content: Content, sha256: str, report: EmbeddedReport) -> Iterator[Difference]:
     """Yield each field once; a field of the audit only where what ships does not name it."""
+    stated, actual = report.stated_seal, report.actual_seal
+    edited = f"the report states {stated}, but has {actual}. It was edited after it was written"
+    digests = value_text(content.audit), report.audit_digest
     named: set[str] = set()
     for difference in (
-        *_seal(report),
-        *_audit(content, report),
+        *([Difference(KEY, "", edited)] if stated != actual else []),
+        *([Difference("audit_digest", *digests)] if content.audit != report.audit_digest else []),
         *_fields(shipped_of(content, sha256, report.audit), report.shipped),
         *contradictions(content, report.audit),
     ):
         if difference.field not in named:
             named.add(difference.field)
             yield difference
-
-
-def _seal(report: EmbeddedReport) -> Iterator[Difference]:
-    if report.stated_seal != report.actual_seal:
-        stated, actual = report.stated_seal, report.actual_seal
-        edited = f"the report states {stated}, but has {actual}. It was edited after it was written"
-        yield Difference(KEY, "", edited)
-
-
-def _audit(content: Content, report: EmbeddedReport) -> Iterator[Difference]:
-    if content.audit != report.audit_digest:
-        yield Difference("audit_digest", value_text(content.audit), report.audit_digest)
 
 
 def _fields(expected: Shipped, stated: Shipped) -> Iterator[Difference]:

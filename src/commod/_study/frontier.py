@@ -22,7 +22,7 @@ from commod._data.encoding import TermTable
 from commod._data.parameters import check_flag
 from commod._record import Card, Segments
 from commod._reporting.explain import SegmentFinder, make_card
-from commod._reporting.explain.source import InMemory
+from commod._reporting.explain.segments import InMemory
 from commod._study.curve import Describe, Frontier, Point
 from commod._study.evaluation import (
     ANY_CHANGE,

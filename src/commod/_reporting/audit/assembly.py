@@ -6,7 +6,8 @@ import datetime
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +15,14 @@ from numpy.typing import NDArray
 from commod._data.columns import Column
 from commod._data.disclosure import FEWEST_DESCRIBED
 from commod._data.groups import Groups
-from commod._record import SCHEMA, Audit, Provenance
+from commod._record import SCHEMA, Audit, ExpectedOnNewPeople, Provenance, Request, Subgroups
 from commod._reporting.audit.checks import checks_of
-from commod._reporting.audit.counts import Coding, DecisionCounts
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.ledger import Ledger
-from commod._reporting.audit.people import AuditedPeople
+from commod._reporting.audit.people import AuditedPeople, ShownPeople, read_people, without_hidden
+from commod._reporting.audit.request import add_label_names, condition_columns
 from commod._reporting.audit.sentences import answer_of, notice_of, why_undefined
-from commod._reporting.audit.stated import ConditionCounts
-from commod._reporting.explain import Explanation
+from commod._reporting.audit.stated import read_conditions
 from commod._statistics.unknown_groups import no_interval_text
 from commod._text import list_names, n_of, verb
 from commod.patch.versions import library_versions
@@ -34,12 +34,12 @@ def make_audit(
     digest: str,
     title: str | None,
     created: str | None,
-    explanation: Explanation | UpdateFacts | None = None,
     ledger: Ledger | None = None,
 ) -> Audit:
     """Return the audit of the evidence; `digest` is the digest of the audited data."""
-    method = None if explanation is None else explanation.method
+    method = evidence.method
     return Audit(
+        fairness=evidence.fairness_metrics,
         **figures_of_first_screen(evidence),
         title=title or (f"What {method} changes" if method else "What the update changes"),
         agreement=evidence.scores.agreement,
@@ -51,7 +51,7 @@ def make_audit(
         stability=evidence.stability,
         checks=checks_of(evidence),
         not_known=not_known_of(evidence),
-        provenance=provenance_of(evidence, digest, explanation, ledger, created),
+        provenance=provenance_of(evidence, digest, ledger, created),
         outscoring=evidence.outscoring,
         roc=evidence.roc,
         edits=evidence.edits,
@@ -61,15 +61,99 @@ def make_audit(
 
 def figures_of_first_screen(evidence: Evidence) -> dict[str, Any]:
     """Return the fields of an audit that the first screen of a report shows."""
-    same = ("rows", "n", "level", "request", "changes", "limit", "groups", "small_groups")
     return {
         "schema": SCHEMA,
-        **{name: getattr(evidence, name) for name in (*same, "quality", "unknown_groups")},
+        "rows": evidence.rows,
+        "n": evidence.n,
+        "level": evidence.level,
+        "request": evidence.request,
+        "changes": evidence.changes,
+        "limit": evidence.limit,
+        "groups": evidence.groups,
+        "small_groups": evidence.small_groups,
+        "quality": evidence.quality,
+        "unknown_groups": evidence.unknown_groups,
         "answer": answer_of(evidence),
         "notice": notice_of(evidence),
-        "fairness": evidence.fairness_metrics,
         "expected": evidence.expected,
     }
+
+
+# ---------------------------------------------------------------------------------------------
+# The first screen of a report for one update after another, on people who are read once
+
+LEVEL = 0.95  # of all intervals
+MIN_SUBGROUP_SIZE = 100  # as in `audit`; the first screen has no subgroups
+NO_PROVENANCE = Provenance(
+    "", {}, None, {}, None, None, "", "", None
+)  # reading versions takes time
+
+
+@dataclass(frozen=True)
+class FirstScreen:
+    """People who were read once, for the figures of several updates of the same base model.
+
+    Groups that are too small to be shown are in no figure, as in `audit`.
+    """
+
+    shown: ShownPeople
+    request: Request
+    rows: str
+    min_group_size: int
+
+    @classmethod
+    def read(
+        cls,
+        y_before: Any,
+        y_true: Any,
+        sensitive_features: Any,
+        X: Any,
+        request: Request,
+        *,
+        rows: str,
+        min_group_size: int,
+        unknown_groups: str = "error",
+        label_names: Mapping[Any, str] | None = None,
+    ) -> FirstScreen:
+        """Return the people with their decisions before the update, their groups and labels."""
+        labels = {"y_before": y_before, "y_after": y_before, "y_true": y_true}
+        people = read_people(labels, {}, sensitive_features, request, None, unknown_groups)
+        conditions = read_conditions(condition_columns(request), X, None, len(people))
+        shown = without_hidden(replace(people, conditions=conditions), min_group_size)
+        named = add_label_names(request, people.coding, label_names)
+        return cls(shown, named, rows, min_group_size)
+
+    def audit(self, after: NDArray[np.bool_], expected: ExpectedOnNewPeople | None) -> Audit:
+        """Return an audit that has the figures of the first screen and no others.
+
+        `after` (n,) says who has the positive decision.
+        """
+        people = replace(self.shown.people, after=after[self.shown.is_shown])
+        evidence = Evidence(
+            shown=replace(self.shown, people=people),
+            request=self.request,
+            rows=self.rows,
+            level=LEVEL,
+            min_group_size=self.min_group_size,
+            min_subgroup_size=MIN_SUBGROUP_SIZE,
+            expected=expected,
+        )
+        return Audit(
+            **figures_of_first_screen(evidence),
+            # intervals of metrics that nobody asked for would take most of the time
+            fairness=evidence.stated_metrics,
+            title="What the update changes",
+            agreement=None,
+            calibration=None,
+            proxies=(),
+            subgroups=Subgroups(0, 0, 0, MIN_SUBGROUP_SIZE, LEVEL, ()),
+            segments=None,
+            card=None,
+            stability=None,
+            checks=(),
+            not_known=(),
+            provenance=NO_PROVENANCE,
+        )
 
 
 # ---------------------------------------------------------------------------------------------
@@ -119,7 +203,7 @@ def _left_out(evidence: Evidence) -> list[str]:
 
 
 def _unknown_groups(evidence: Evidence) -> list[str]:
-    if n := evidence.n_unknown_hidden:
+    if n := evidence.shown.n_unknown_hidden:
         return [
             f"The group of {n_of(n, 'person')} is not known. As there are fewer than "
             f"{FEWEST_DESCRIBED}, they are in no figure and no total. The ledger has their changes."
@@ -193,7 +277,7 @@ def _too_few(evidence: Evidence) -> list[str]:
             f"{n_of(len(small), 'group')} with {n_people} in total {verb(len(small), 'be')} too "
             f"small (under {small[0].needed} people each) and left out of every comparison."
         )
-    n = 0 if evidence.n_hidden is None else int(evidence.n_hidden.sum())
+    n = evidence.n_hidden
     if n:
         texts.append(
             f"{n_of(n, 'person')} in groups of fewer than {FEWEST_DESCRIBED} people "
@@ -210,13 +294,6 @@ def _too_few(evidence: Evidence) -> list[str]:
 
 
 NO_LEDGER = "not made"
-
-
-class UpdateFacts(NamedTuple):
-    """What an audit of counts states about the update: its method and its settings."""
-
-    method: str
-    settings: Mapping[str, str]
 
 
 class Digest:
@@ -249,7 +326,7 @@ class Digest:
 class DataDigest(Digest):
     """SHA-256 of the audited rows, one column at a time; the same for every kind of frame."""
 
-    def __init__(self, people: AuditedPeople, conditions: Mapping[str, Groups]) -> None:
+    def __init__(self, people: AuditedPeople) -> None:
         super().__init__()
         self.add_array("decisions", np.stack([people.before, people.after]))
         self.add_array("labels", people.label)
@@ -259,7 +336,7 @@ class DataDigest(Digest):
         self.add_array("group", people.groups.codes.astype(np.int32))
         if people.scores_calibrated is not None:
             self.add_array("scores_calibrated", people.scores_calibrated)
-        self.add_strata(conditions)
+        self.add_strata(people.conditions)
 
     def add_column(self, column: Column) -> None:
         """Add one raw column."""
@@ -281,46 +358,37 @@ class DataDigest(Digest):
         )
 
 
-def digest_counts(
-    coding: Coding,
-    counts: DecisionCounts,
-    score_ranges: Mapping[str, tuple[float, float]],
-    conditions: ConditionCounts | None,
-) -> str:
+def digest_counts(evidence: Evidence, score_ranges: Mapping[str, tuple[float, float]]) -> str:
     """Return the SHA-256 of group names, and of people by group, true label and decisions.
 
     `score_ranges` are the lowest and highest of the given scores, by parameter name. Sums of
-    scores are left out, because engines add in different orders and round differently.
-    `conditions` count people by the columns that constraints are within.
+    scores are left out, because engines add in different orders and round differently. With
+    constraints within columns, people count by these columns, too.
     """
-    digest = Digest()
-    digest.add_text("groups", coding.group_names)
-    digest.add_array("people", counts.cells)
+    digest, lines = Digest(), evidence.lines
+    digest.add_text("groups", evidence.coding.group_names)
+    digest.add_array("people", evidence.everybody.cells)
     for name, (low, high) in score_ranges.items():
         digest.add_text(name, [(low + 0.0).hex(), (high + 0.0).hex()])  # −0 becomes 0
-    if conditions is not None:
-        digest.add_strata(conditions.columns)
-        digest.add_array("group", conditions.group.astype(np.int32))
-        digest.add_array("labels", conditions.label)
-        digest.add_array("decisions", np.stack([conditions.before, conditions.after]))
-        digest.add_array("n", conditions.n)
+    if lines is not None:
+        digest.add_strata(lines.conditions)
+        digest.add_array("group", lines.groups.codes.astype(np.int32))
+        digest.add_array("labels", lines.label)
+        digest.add_array("decisions", np.stack([lines.before, lines.after]))
+        digest.add_array("n", lines.n)
     return digest.hexdigest()
 
 
 def provenance_of(
-    evidence: Evidence,
-    digest: str,
-    explanation: Explanation | UpdateFacts | None,
-    ledger: Ledger | None,
-    created: str | None,
+    evidence: Evidence, digest: str, ledger: Ledger | None, created: str | None
 ) -> Provenance:
     """Return versions, settings and digests; `created` is the present time in UTC if None."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return Provenance(
         created=now if created is None else created,
         versions=library_versions("narwhals"),
-        method=None if explanation is None else explanation.method,
-        settings={} if explanation is None else dict(explanation.settings),
+        method=evidence.method,
+        settings=dict(evidence.settings),
         reads_group=evidence.reads_group,
         is_randomised=evidence.is_randomised,
         data_digest=digest,
@@ -333,5 +401,5 @@ def _ledger_lines(evidence: Evidence, ledger: Ledger | None) -> int | None:
     """Return the number of lines; None where it would tell how many hidden people change."""
     if ledger is None:
         return 0
-    n_hidden = 0 if evidence.n_hidden is None else int(evidence.n_hidden.sum())
-    return None if n_hidden + evidence.n_unknown_hidden else len(ledger)
+    n_hidden = evidence.n_hidden + evidence.shown.n_unknown_hidden
+    return None if n_hidden else len(ledger)

@@ -8,21 +8,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
+from commod import _record
 from commod._data.columns import Column
 from commod._data.disclosure import SMALL_CATEGORY
 from commod._data.encoding import CategoryTerms
 from commod._data.proxies import NEAR_COPY_AREA
-from commod._record import CardLine, Check, Estimate, Fairness, Proxy, Severity, State, is_evidence
+from commod._record.explanation import Direction
 from commod._reporting.audit.evidence import Evidence
-from commod._reporting.audit.outscoring import gainers_answer, losers_answer
 from commod._reporting.audit.scores import group_areas
-from commod._reporting.audit.sentences import MAX_LISTED, interval, metric_text, target_text
+from commod._reporting.audit.sentences import (
+    MAX_LISTED,
+    constraint_of,
+    interval,
+    metric_text,
+    target_text,
+)
 from commod._text import (
     MAX_CHANGED,
     count,
@@ -30,10 +37,13 @@ from commod._text import (
     distinct_pair,
     list_names,
     n_of,
+    outscoring_text,
+    percent,
     shorten,
     verb,
 )
 
+CHANCE = 0.5  # share of pairs in which the one who changes is the one nearer to the threshold
 MAX_AREA = 0.6  # area under the curve with which the points of small categories may predict a group
 
 
@@ -44,7 +54,7 @@ class SmallCellPoints:
     `points` (n,) are those of small categories, and `is_inside` (n,) says who has such points.
     """
 
-    lines: Sequence[CardLine]
+    lines: Sequence[_record.CardLine]
     n_rows: int
     points: NDArray[np.float64] = field(init=False)
     is_inside: NDArray[np.bool_] = field(init=False)
@@ -73,7 +83,7 @@ class SmallCellPoints:
 
     def group_areas(
         self, codes: NDArray[np.intp], is_compared: NDArray[np.bool_], level: float
-    ) -> list[Estimate] | None:
+    ) -> list[_record.Estimate] | None:
         """Return how well the points predict each compared group; None without small categories."""
         if not self.is_inside.any():
             return None
@@ -81,7 +91,7 @@ class SmallCellPoints:
         return group_areas(-self.points[inside], codes[inside], is_compared, level)
 
 
-def small_cells_answer(e: Evidence) -> tuple[State, str] | None:
+def small_cells_answer(e: Evidence) -> tuple[_record.State, str] | None:
     """Return whether the points of small categories predict a group; None where there are none."""
     if e.small_cell_areas is None:
         return None
@@ -119,7 +129,7 @@ def small_cells_answer(e: Evidence) -> tuple[State, str] | None:
     return "passed", f"{predictor} predict, among {people}, no group better than {best}. {scale}"
 
 
-Answer = tuple[State, str] | None  # None where the question does not apply
+Answer = tuple[_record.State, str] | None  # None where the question does not apply
 
 MAX_TIMES_FEWEST = 1.5  # changes over the fewest possible
 MIN_DESCRIBED = 0.8  # share of the changes that the segments describe
@@ -127,11 +137,12 @@ MAX_AREA_LOSS = 0.01
 MAX_CALIBRATION_LOSS = 0.02
 MIN_REFITS = 0.8  # share of the requested refits that must succeed
 MIN_OVERLAP = 0.7  # share of the changed people that two refits have in common
+MAX_LISTED_OUTSCORED = 3  # groups
 NAME_LIMIT, ITEM_LIMIT = 60, 160  # characters of a name, and of a name with its figures
 MAX_GROUP_AREA = 0.7  # area under the curve with which any update may predict a group
 
 
-def _passed_if(condition: bool) -> State:
+def _passed_if(condition: bool) -> _record.State:
     return "passed" if condition else "failed"
 
 
@@ -139,59 +150,57 @@ def _passed_if(condition: bool) -> State:
 # The stated constraints: a check of the target passes if all of them pass it
 
 
-def _joined(answers: list[tuple[State, str]]) -> Answer:
+def _joined(answers: list[tuple[_record.State, str]]) -> Answer:
     """Return one answer for several constraints: the worst state, and all sentences."""
-    states: tuple[State, ...] = ("failed", "not enough evidence", "passed")
+    states: tuple[_record.State, ...] = ("failed", "not enough evidence", "passed")
     given = [state for state, _ in answers]
     worst = next((state for state in states if state in given), None)
     return None if worst is None else (worst, " ".join(text for _, text in answers))
 
 
-def _stated(e: Evidence) -> list[tuple[int, Fairness, float]]:
-    """Return number, metric and bound of each constraint that has a bound."""
-    metrics = enumerate(e.stated_metrics)
-    return [(i, metric, metric.bound) for i, metric in metrics if metric.bound is not None]
+def _bounded(e: Evidence) -> list[_record.Fairness]:
+    """Return the stated metrics that have a bound."""
+    return [metric for metric in e.stated_metrics if metric.bound is not None]
 
 
 def target_on_rows(e: Evidence) -> Answer:
     """Answer whether all bounds are kept on these rows."""
-    answer = _joined([_on_rows(e, *one) for one in _stated(e)])
+    answer = _joined([_on_rows(e, metric) for metric in _bounded(e)])
     if answer is None or e.changes.n_changes / e.n <= MAX_CHANGED or e.fairness.after.value is None:
         return answer
     state, text = answer
     return state, f"{text} This is no success: more than half of all decisions change (CM205)."
 
 
-def _on_rows(e: Evidence, i: int, metric: Fairness, bound: float) -> tuple[State, str]:
+def _on_rows(e: Evidence, metric: _record.Fairness) -> tuple[_record.State, str]:
     value = metric.after.value
     if value is None:
         return "not enough evidence", f"The {metric.name} is not defined on these rows."
     text = (
-        f"The {metric.name} is {metric_text(e, value, i=i)} on the {e.compared.n:,} {e.rows}. The "
-        f"target is {target_text(e, bound, value, i)}."
+        f"The {metric.name} is {metric_text(metric, value)} on the {e.compared.n:,} {e.rows}. The "
+        f"target is {target_text(metric, value)}."
     )
     return ("passed" if metric.is_kept else "failed"), text
 
 
 def target_on_interval(e: Evidence) -> Answer:
     """Answer whether all bounds are kept on the whole intervals."""
-    return _joined([_on_interval(e, *one) for one in _stated(e)])
+    return _joined([_on_interval(e, metric) for metric in _bounded(e)])
 
 
-def _on_interval(e: Evidence, i: int, metric: Fairness, bound: float) -> tuple[State, str]:
-    low, high = metric.after.low, metric.after.high
+def _on_interval(e: Evidence, metric: _record.Fairness) -> tuple[_record.State, str]:
+    low, high, bound = metric.after.low, metric.after.high, metric.bound or 0.0
     if low is None or high is None:
         where = f" of the {metric.name}" if len(e.stated_metrics) > 1 else ""
         return "not enough evidence", f"There is no interval{where} on these rows."
-    constraint = e.stated.stated[i].constraint
-    reached = [constraint.is_met(end, bound) for end in (low, high)]
+    reached = [constraint_of(metric).is_met(end, bound) for end in (low, high)]
     about = "approximate " if metric.is_approximate else ""
     text = (
-        f"The {metric.name} is between {metric_text(e, low, i=i)} and {metric_text(e, high, i=i)} "
+        f"The {metric.name} is between {metric_text(metric, low)} and {metric_text(metric, high)} "
         f"({about}{interval(e, compared=True)})."
     )
     nearest = min(low, high, key=lambda end: abs(end - bound))
-    goal = f"reaches the target, {target_text(e, bound, nearest, i)}."
+    goal = f"reaches the target, {target_text(metric, nearest)}."
     if all(reached):
         return "passed", f"{text} The whole interval {goal}"
     if not any(reached):
@@ -201,26 +210,25 @@ def _on_interval(e: Evidence, i: int, metric: Fairness, bound: float) -> tuple[S
 
 def not_less_fair(e: Evidence) -> Answer:
     """Answer whether the update is less fair; further constraints may be if their bound is kept."""
-    metrics = enumerate(e.stated_metrics)
-    return _joined([_not_less_fair(e, i, metric) for i, metric in metrics])
+    return _joined([_not_less_fair(metric, i > 0) for i, metric in enumerate(e.stated_metrics)])
 
 
-def _not_less_fair(e: Evidence, i: int, metric: Fairness) -> tuple[State, str]:
+def _not_less_fair(metric: _record.Fairness, is_further: bool) -> tuple[_record.State, str]:
     before, after, name = metric.before.value, metric.after.value, metric.name
     if before is None or after is None:
         return "not enough evidence", f"The {name} is not defined both before and after."
-    old, new = metric_text(e, before, after, i), metric_text(e, after, before, i)
+    old, new = metric_text(metric, before, after), metric_text(metric, after, before)
     text = f"The {name} was {old} before the update and is {new} after it."
-    if e.stated.stated[i].constraint.is_met(after, before):
+    if constraint_of(metric).is_met(after, before):
         return "passed", text
-    if i > 0 and metric.is_kept:
+    if is_further and metric.is_kept:
         return "passed", f"{text} It keeps its bound."
     return "failed", text
 
 
 def large_strata(e: Evidence) -> Answer:
     """Answer whether the conditions compare all people of the compared groups."""
-    answers: list[tuple[State, str]] = []
+    answers: list[tuple[_record.State, str]] = []
     for metric in e.stated_metrics:
         table = metric.strata
         if table is None:
@@ -427,13 +435,12 @@ def _subgroups(e: Evidence) -> Answer:
     )
     if not subgroups.n_worse:
         return "passed", f"No subgroup fares clearly worse than its peers ({scope})."
-    worst = [f"{s.name} ({_against(s.rate.value or 0.0, s.others)})" for s in subgroups.listed]
+    worst = []
+    for one in subgroups.listed:
+        shares = distinct_pair(one.rate.value or 0.0, one.others, digits=0, in_percent=True)
+        worst.append(f"{one.name} ({' against '.join(shares)})")
     names = list_names(worst, MAX_LISTED, n=subgroups.n_worse)
     return "failed", f"Subgroups that fare clearly worse than their peers: {names} ({scope})."
-
-
-def _against(rate: float, others: float) -> str:
-    return " against ".join(distinct_pair(rate, others, digits=0, in_percent=True))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -509,6 +516,35 @@ def _stable(e: Evidence) -> Answer:
     return _passed_if(refits.agreement >= MIN_OVERLAP), text
 
 
+def _nearer(change: Direction, e: Evidence) -> Answer:
+    """Return whether those who change are nearer to the threshold than those who do not."""
+    figures = next((f for f in e.outscoring if f.change == change), None)
+    if figures is None:
+        return None
+    people = f"{n_of(figures.n_changed, change)}, {count(figures.n_others)} others"
+    text = outscoring_text(change, figures.same_group, e.level)
+    value, high = figures.same_group.value, figures.same_group.high
+    if value is None:
+        return "not enough evidence", f"No group has people on both sides to compare ({people})."
+    text = f"{text} This check requires {CHANCE:.0%}, which is chance ({people}).{_worst(figures)}"
+    if value >= CHANCE:
+        return "passed", text
+    return ("failed" if high is not None and high < CHANCE else "not enough evidence"), text
+
+
+def _worst(figures: _record.Outscoring) -> str:
+    """Return the groups whose interval lies below chance, lowest first."""
+    known = [
+        (g.probability.value, g.name)
+        for g in figures.groups
+        if g.probability.high is not None and g.probability.high < CHANCE
+    ]
+    if not known:
+        return ""
+    listed = [f"{shorten(name)} ({percent(value)})" for value, name in sorted(known)]
+    return f" Lowest by group: {list_names(listed, MAX_LISTED_OUTSCORED)}."
+
+
 # ---------------------------------------------------------------------------------------------
 # Whether the update predicts a group
 
@@ -525,7 +561,7 @@ class GroupPrediction(NamedTuple):
     low: float
     high: float
     base: float | None
-    more: Estimate | None
+    more: _record.Estimate | None
 
     @property
     def is_clear(self) -> bool:
@@ -552,7 +588,7 @@ class GroupPrediction(NamedTuple):
         return f"{text}, difference {' to '.join(ends).replace('-', '−')})"
 
 
-def prediction_of(proxy: Proxy) -> GroupPrediction | None:
+def prediction_of(proxy: _record.Proxy) -> GroupPrediction | None:
     """Return the prediction; an area below 0.5 predicts who is not in the group, equally well."""
     area, base = proxy.update, proxy.base_score
     if area.value is None or area.low is None or area.high is None:
@@ -564,7 +600,7 @@ def prediction_of(proxy: Proxy) -> GroupPrediction | None:
     return GroupPrediction(proxy.group, *ends, known, proxy.difference)
 
 
-def predicts_no_group(e: Evidence) -> tuple[State, str]:
+def predicts_no_group(e: Evidence) -> tuple[_record.State, str]:
     """Return whether −r, the evidence or the change predicts a group better than is allowed."""
     if e.reads_group:
         return "failed", "The update reads the group, or a column that determines it, to decide."
@@ -573,7 +609,9 @@ def predicts_no_group(e: Evidence) -> tuple[State, str]:
     if not predictions:
         return "not enough evidence", "No two groups are large enough to be compared."
     by_ratio = e.proxies[0].by_ratio
-    predictor = "The evidence" if is_evidence(e.card) else "−r" if by_ratio else "The change"
+    predictor = (
+        "The evidence" if _record.is_evidence(e.card) else "−r" if by_ratio else "The change"
+    )
     scale = _scale(e, any(p.base is not None for p in predictions))
     failed = [str(p) for p in predictions if p.is_clear]
     if failed:
@@ -610,13 +648,13 @@ class Question(NamedTuple):
 
     code: str
     title: str
-    severity: Severity
+    severity: _record.Severity
     answer: Callable[[Evidence], Answer]
 
 
-BLOCKS: Severity = "blocks signing"
-REASON: Severity = "needs a reason"
-INFORMS: Severity = "for information"
+BLOCKS: _record.Severity = "blocks signing"
+REASON: _record.Severity = "needs a reason"
+INFORMS: _record.Severity = "for information"
 
 CHECKS = (
     Question("CM101", "The target is reached on these rows", BLOCKS, target_on_rows),
@@ -643,10 +681,13 @@ CHECKS = (
         "CM307",
         "Those who gain score no lower than those who stay rejected",
         REASON,
-        gainers_answer,
+        partial(_nearer, "gain"),
     ),
     Question(
-        "CM308", "Those who lose score no higher than those who do not", REASON, losers_answer
+        "CM308",
+        "Those who lose score no higher than those who do not",
+        REASON,
+        partial(_nearer, "loss"),
     ),
     Question("CM309", "Every stratum is large enough", REASON, large_strata),
     Question("CM401", "Scores rank people as well as before", INFORMS, _ranking),
@@ -656,7 +697,11 @@ CHECKS = (
 )
 
 
-def checks_of(evidence: Evidence, questions: Iterable[Question] = CHECKS) -> tuple[Check, ...]:
+def checks_of(
+    evidence: Evidence, questions: Iterable[Question] = CHECKS
+) -> tuple[_record.Check, ...]:
     """Return the answers to all questions that apply."""
     answers = ((question, question.answer(evidence)) for question in questions)
-    return tuple(Check(q.code, q.title, *answer, q.severity) for q, answer in answers if answer)
+    return tuple(
+        _record.Check(q.code, q.title, *answer, q.severity) for q, answer in answers if answer
+    )

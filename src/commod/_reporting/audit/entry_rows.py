@@ -10,48 +10,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commod import _record
 from commod._data.columns import iter_columns
 from commod._data.labels import check_length, is_label_in
 from commod._data.parameters import check_flag
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
 from commod._data.tables import check_same_rows, index_of, n_rows_of, take_rows
-from commod._record import (
-    Audit,
-    Card,
-    CardLine,
-    Estimate,
-    ExpectedOnNewPeople,
-    Request,
-    Segments,
-    StabilitySummary,
-    is_evidence,
-)
 from commod._reporting.audit.assembly import DataDigest, make_audit
 from commod._reporting.audit.checks import SmallCellPoints
-from commod._reporting.audit.counts import UNDEFINED, finite_or_none
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.ledger import make_ledger
-from commod._reporting.audit.outscoring import outscoring_of
-from commod._reporting.audit.people import SCORES, AuditedPeople, read_people
-from commod._reporting.audit.rates import allowed_moves
+from commod._reporting.audit.people import (
+    SCORES,
+    UNDEFINED,
+    AuditedPeople,
+    ShownPeople,
+    finite_or_none,
+    read_people,
+    without_hidden,
+)
 from commod._reporting.audit.request import (
     add_label_names,
     check_settings,
     check_texts,
+    condition_columns,
     is_same_target,
     named_labels,
     read_request,
-)
-from commod._reporting.audit.roc import rank_groups
-from commod._reporting.audit.scores import group_area_differences, group_areas, measure_scores
-from commod._reporting.audit.stated import (
-    ShownPeople,
-    condition_columns,
-    count_conditions,
-    read_conditions,
     stated_constraints,
-    without_hidden,
 )
+from commod._reporting.audit.scores import (
+    group_area_differences,
+    group_areas,
+    measure_scores,
+    outscoring_of,
+    rank_groups,
+)
+from commod._reporting.audit.stated import read_conditions
 from commod._reporting.audit.subgroups import Slice, SliceCounter
 from commod._reporting.explain import Explanation, find_segments
 from commod._text import shown
@@ -91,7 +86,7 @@ def audit(
     sensitive_in_ledger: bool = False,
     blind_limit: bool = False,
     created: str | None = None,
-) -> Audit:
+) -> _record.Audit:
     """Return who changes, who gains and who loses, at what cost, and what is not known.
 
     The function takes arrays, not models. It can audit any update, or any pair of models.
@@ -203,9 +198,8 @@ def audit(
     _refuse_probabilities(sensitive_probabilities)
     level = _read_level(level, explanation)
     check_settings(level, min_group_size, min_subgroup_size, unknown_groups)
-    texts = {"rows": rows, "title": title, "created": created}
     labels = named_labels(pos_label, favorable_label, score_is_for)
-    check_texts(texts, labels, label_names, optional=("title", "created"))
+    check_texts({"rows": rows, "title": title, "created": created}, labels, label_names)
     check_flag(sensitive_in_ledger, "sensitive_in_ledger")
     decisions = {"y_before": y_before, "y_after": y_after, "y_true": y_true}
     scores = dict(zip(SCORES, (scores_before, scores_after, scores_calibrated), strict=True))
@@ -219,25 +213,24 @@ def audit(
     named = request, group_names, unknown_groups
     everybody = read_people(decisions, scores, sensitive_features, *named)
     _check_explained_rows(everybody, explanation, X)
-    sums = everybody.scores_before, everybody.scores_after
-    everybody.warn_of_inverted_scores(sums, np.ones(len(everybody)), stacklevel=3)
+    everybody.warn_of_inverted_scores(stacklevel=3)
     row_ids = _read_row_ids(row_ids, index_of(y_after if X is None else X), len(everybody))
+    within = condition_columns(request)
+    conditions = read_conditions(within, X, control_features, len(everybody))
+    everybody = replace(everybody, conditions=conditions)
     shown_people = without_hidden(everybody, min_group_size)
     people = shown_people.people
-    within = condition_columns([one.constraint for one in stated_constraints(request)])
-    conditions = read_conditions(within, X, control_features, len(everybody))
     evidence = Evidence(
-        **shown_people.figures(),
+        shown=shown_people,
         request=add_label_names(request, people.coding, label_names),
         rows=rows,
         level=level,
         min_group_size=min_group_size,
         min_subgroup_size=min_subgroup_size,
         stability=_read_stability(stability),
-        conditions=count_conditions(everybody, conditions, shown_people),
     )
     cells = SmallCellPoints(_card_lines(explanation), len(people))
-    digest = DataDigest(everybody, conditions)
+    digest = DataDigest(everybody)
     columns = _read_columns(shown_people, X, evidence.constraint, cells, explanation, digest)
     segments, segment_of = _read_segments(shown_people, X, explanation, level, columns.near_copies)
     ledger = make_ledger(
@@ -256,7 +249,6 @@ def audit(
         digest=digest.hexdigest(),
         title=title,
         created=created,
-        explanation=explanation,
         ledger=ledger,
     )
 
@@ -276,7 +268,7 @@ def _refuse_probabilities(sensitive_probabilities: Any) -> None:
         )
 
 
-def _check_blind_limit(blind_limit: bool, request: Request, X: Any) -> None:
+def _check_blind_limit(blind_limit: bool, request: _record.Request, X: Any) -> None:
     """Refuse to estimate the blind limit where it is asked for and not known."""
     check_flag(blind_limit, "blind_limit")
     if not blind_limit:
@@ -290,16 +282,12 @@ def _check_blind_limit(blind_limit: bool, request: Request, X: Any) -> None:
         )
 
 
-def _check_explanation(explanation: Any) -> None:
+def _read_level(level: float | None, explanation: Explanation | None) -> float:
     if explanation is not None and not isinstance(explanation, Explanation):
         raise InputError(
             "explanation must come from commod.explain(update, X); got "
             f"{type(explanation).__name__}."
         )
-
-
-def _read_level(level: float | None, explanation: Explanation | None) -> float:
-    _check_explanation(explanation)
     if explanation is None:
         return 0.95 if level is None else level
     if level is not None and not is_label_in(level, [explanation.level]):
@@ -313,7 +301,7 @@ def _read_level(level: float | None, explanation: Explanation | None) -> float:
 
 def _with_explained(
     explanation: Explanation | None, X: Any, scores: dict[str, Any]
-) -> tuple[Request | None, Any, dict[str, Any]]:
+) -> tuple[_record.Request | None, Any, dict[str, Any]]:
     """Return the request of the explanation, X and the scores; its own where none are given."""
     if explanation is None:
         return None, X, scores
@@ -350,8 +338,8 @@ def _check_explained_rows(people: AuditedPeople, explanation: Explanation | None
         )
 
 
-def _read_stability(stability: Any) -> StabilitySummary | None:
-    if stability is None or isinstance(stability, StabilitySummary):
+def _read_stability(stability: Any) -> _record.StabilitySummary | None:
+    if stability is None or isinstance(stability, _record.StabilitySummary):
         return stability
     if not hasattr(stability, "summary"):
         raise InputError(
@@ -445,7 +433,7 @@ def _read_segments(
     explanation: Explanation | None,
     level: float,
     group_columns: Sequence[str],
-) -> tuple[Segments | None, NDArray[Any]]:
+) -> tuple[_record.Segments | None, NDArray[Any]]:
     """Return the segments and the segment of each row (n,), −1 where there is none.
 
     The segments of an explanation count everybody. Where people are hidden, they are found again.
@@ -468,25 +456,25 @@ def _add_row_figures(
     evidence: Evidence,
     shown_people: ShownPeople,
     columns: _ColumnFacts,
-    segments: Segments | None,
+    segments: _record.Segments | None,
     explanation: Explanation | None,
     cells: SmallCellPoints,
 ) -> Evidence:
     """Return the evidence with the figures that need single rows."""
     people, known, level = shown_people.people, shown_people.known, evidence.level
-    ratio = None if explanation is None else explanation.raw_ratio
     compared = known.groups.codes, evidence.is_compared, level
+    of_update = _figures_of_update(evidence.request, shown_people, columns, explanation)
     push = None
-    card = _read_card(explanation, shown_people)
-    if ratio is not None:
-        sign = 1.0 if is_evidence(card) else -1.0
-        push = sign * np.asarray(ratio)[shown_people.is_shown][shown_people.is_known]
+    if explanation is not None and explanation.raw_ratio is not None:
+        sign = 1.0 if _record.is_evidence(of_update["card"]) else -1.0
+        ratio = np.asarray(explanation.raw_ratio)[shown_people.is_shown]
+        push = sign * ratio[shown_people.is_known]
     base, changed = known.scores_before, known.before != known.after
 
-    def predict_groups(values: NDArray[np.float64] | None) -> list[Estimate] | None:
+    def predict_groups(values: NDArray[np.float64] | None) -> list[_record.Estimate] | None:
         return None if values is None else group_areas(values, *compared)
 
-    def exceed_base(values: NDArray[np.float64]) -> list[Estimate] | None:
+    def exceed_base(values: NDArray[np.float64]) -> list[_record.Estimate] | None:
         return None if base is None else group_area_differences(values, base, *compared)
 
     return replace(
@@ -498,17 +486,12 @@ def _add_row_figures(
         area_differences=exceed_base(changed * 1.0 if push is None else push),
         small_cell_areas=cells.group_areas(people.groups.codes, evidence.is_compared, level),
         n_in_small_cells=int(cells.is_inside.sum()),
-        card=card,
         outscoring=outscoring_of(known, evidence.is_compared, level),
         ranked=rank_groups(known, evidence.is_compared, level),
         slices=columns.slices,
         segments=segments,
         unread_columns=columns.unread_columns,
-        reads_group=_reads_group(explanation, columns.group_columns),
-        strongest_column=_strongest_column(explanation, columns.areas),
-        is_randomised=None if explanation is None else explanation.randomised,
-        expected=_read_expected(explanation, evidence.request),
-        edits=() if explanation is None else explanation.edits,
+        **of_update,
     )
 
 
@@ -539,42 +522,44 @@ def _add_blind_limit(
     blind = BlindPeople.of(
         columns, evidence.constraint, people.before, group, n_groups, people.label
     )
-    moves = allowed_moves(evidence.request.direction, people.coding.favorable_is_positive)
+    moves = evidence.allowed_moves(evidence.request.direction)
     found = blind.fewest(reached, **moves, level=evidence.level)
-    changes = Estimate(*map(finite_or_none, (found.n_changes, *found.interval)))
+    changes = _record.Estimate(*map(finite_or_none, (found.n_changes, *found.interval)))
     return replace(evidence, blind_limit=changes)
 
 
-def _read_expected(explanation: Explanation | None, request: Request) -> ExpectedOnNewPeople | None:
-    """Return what the fit expects; None where the audit is about another request."""
+def _figures_of_update(
+    request: _record.Request,
+    shown_people: ShownPeople,
+    columns: _ColumnFacts,
+    explanation: Explanation | None,
+) -> dict[str, Any]:
+    """Return what an explanation says about the update, by field of `Evidence`; nothing without it.
+
+    Where people are hidden, the figures of the card are of the others alone. Expectations are
+    those of the same request.
+    """
     if explanation is None:
-        return None
-    return explanation.expected if is_same_target(explanation.request, request) else None
+        return {}
+    reads_group = explanation.needs_sensitive_features
+    read = {line.column for line in _card_lines(explanation)}
+    has_group = not read.isdisjoint(columns.group_columns)
+    areas = [(name, columns.areas[name]) for name in sorted(read & columns.areas.keys())]
+    card = explanation.card
+    if not shown_people.is_complete:
+        card = explanation.card_of(np.flatnonzero(shown_people.is_shown))
+    is_same = is_same_target(explanation.request, request)
+    return {
+        "method": explanation.method,
+        "settings": explanation.settings,
+        "card": card,
+        "reads_group": None if reads_group is None else reads_group or has_group,
+        "strongest_column": max(areas, key=lambda area: area[1], default=None),
+        "is_randomised": explanation.randomised,
+        "expected": explanation.expected if is_same else None,
+        "edits": explanation.edits,
+    }
 
 
-def _card_lines(explanation: Explanation | None) -> Sequence[CardLine]:
+def _card_lines(explanation: Explanation | None) -> Sequence[_record.CardLine]:
     return () if explanation is None or explanation.card is None else explanation.card.lines
-
-
-def _read_card(explanation: Explanation | None, shown_people: ShownPeople) -> Card | None:
-    """Return the scorecard; where people are hidden, its figures are of the others alone."""
-    if explanation is None or shown_people.is_complete:
-        return None if explanation is None else explanation.card
-    return explanation.card_of(np.flatnonzero(shown_people.is_shown))
-
-
-def _reads_group(explanation: Explanation | None, group_columns: Sequence[str]) -> bool | None:
-    """Return whether the update reads the group or a column that determines it, None if unknown."""
-    if explanation is None or explanation.needs_sensitive_features is None:
-        return None
-    uses_column = any(line.column in group_columns for line in _card_lines(explanation))
-    return explanation.needs_sensitive_features or uses_column
-
-
-def _strongest_column(
-    explanation: Explanation | None, areas: Mapping[str, float]
-) -> tuple[str, float] | None:
-    """Return the column with points that predicts the group best, and its area; None if none."""
-    card = None if explanation is None else explanation.card
-    read = {line.column for line in card.lines if line.column in areas} if card else set()
-    return max(((name, areas[name]) for name in sorted(read)), key=lambda x: x[1], default=None)

@@ -173,12 +173,13 @@ def make_ledger(
     rows = np.flatnonzero(people.changed)
     described = () if segments is None else segments.segments
     rules = np.array([*(_rule(s, hidden_columns) for s in described), ""], dtype=object)
+    labels = [plain(people.coding.negative_label), plain(people.coding.positive_label)]
     columns: dict[str, Sequence[Any]] = {
         "row": rows.tolist() if row_ids is None else _ids([row_ids[i] for i in rows.tolist()]),
-        "before": _labels(people, people.before[rows]),
-        "after": _labels(people, people.after[rows]),
-        "score_before": _scores(people.scores_before, rows),
-        "score_after": _scores(people.scores_after, rows),
+        "before": [labels[decision] for decision in people.before[rows].tolist()],
+        "after": [labels[decision] for decision in people.after[rows].tolist()],
+        "score_before": _known(people.scores_before, rows),
+        "score_after": _known(people.scores_after, rows),
         "direction": np.where(people.gain[rows], "gain", "loss").tolist(),
         "rule": rules[segment_of[rows]].tolist(),
         **_reasons(explanation, rows, hidden_columns),
@@ -212,12 +213,7 @@ def _ids(values: list[Any]) -> list[Any]:
     return ids
 
 
-def _labels(people: AuditedPeople, decisions: Any) -> list[Any]:
-    labels = [plain(people.coding.negative_label), plain(people.coding.positive_label)]
-    return [labels[decision] for decision in decisions.tolist()]
-
-
-def _scores(scores: Any, rows: Any) -> list[float | None]:
+def _known(scores: Any, rows: Any) -> list[float | None]:
     return [None] * len(rows) if scores is None else scores[rows].tolist()
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -13,17 +13,12 @@ from commod._data.groups import UNKNOWN_GROUPS
 from commod._data.labels import check_label_parameter
 from commod._data.parameters import check_choice, check_number_parameter
 from commod._record import FurtherConstraint, Request, from_plain, to_plain
-from commod._reporting.audit.counts import Coding
+from commod._reporting.audit.people import Coding
 from commod._text import did_you_mean, shown
 from commod.bounds._counts import read_target
 from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError, InputTypeError
-from commod.metrics._constraint import (
-    CONSTRAINTS,
-    Constraint,
-    get_constraint,
-    missing_labels,
-)
+from commod.metrics._constraint import CONSTRAINTS, Constraint, get_constraint, missing_labels
 from commod.metrics._requirements import read_constraints
 from commod.scorecard import SCORE_EDITS
 
@@ -35,6 +30,39 @@ FACTS = (
     "threshold",
     "score_is_for",
 )  # of the update, not wishes of the user
+
+
+@dataclass(frozen=True)
+class StatedConstraint:
+    """A constraint of the request, and its bound; None where none is stated."""
+
+    constraint: Constraint
+    bound: float | None
+
+    def is_kept(self, value: float | None) -> bool | None:
+        """Return whether a value keeps the bound; None without a bound. An unknown value fails."""
+        if self.bound is None:
+            return None
+        return value is not None and bool(self.constraint.is_met(value, self.bound))
+
+
+def stated_constraints(request: Request) -> tuple[StatedConstraint, ...]:
+    """Return all constraints of a request, the first one first.
+
+    Examples
+    --------
+    >>> [one.constraint.metric for one in stated_constraints(Request(target=0.8))]
+    ['P-rule']
+    """
+    pairs = [(request.constraints, request.target)]
+    pairs += [(one.constraints, one.bound) for one in request.further]
+    return tuple(StatedConstraint(get_constraint(name), bound) for name, bound in pairs)
+
+
+def condition_columns(request: Request) -> tuple[str, ...]:
+    """Return the columns that the constraints of a request are within, each once."""
+    conditions = (one.constraint.within for one in stated_constraints(request))
+    return tuple(dict.fromkeys(within.column for within in conditions if within is not None))
 
 
 def check_settings(
@@ -58,20 +86,14 @@ def named_labels(pos_label: Any, favorable_label: Any, score_is_for: Any) -> dic
     }
 
 
-def check_texts(
-    texts: Mapping[str, Any],
-    labels: Mapping[str, Any],
-    label_names: Any,
-    *,
-    optional: Collection[str],
-) -> None:
+def check_texts(texts: Mapping[str, Any], labels: Mapping[str, Any], label_names: Any) -> None:
     """Refuse texts that are no text, labels that are no single values, and names in no mapping.
 
-    `texts` are parameters by name; those in `optional` may be None. `labels` are pos_label,
+    `texts` are parameters by name; all but `rows` may be None. `labels` are pos_label,
     favorable_label and score_is_for by name.
     """
     for name, value in texts.items():
-        if not isinstance(value, str) and not (value is None and name in optional):
+        if not isinstance(value, str) and (value is not None or name == "rows"):
             raise InputTypeError(f"{name}={shown(value)} must be text.", parameter=name)
     for name, label in labels.items():
         check_label_parameter(label, name)
@@ -163,13 +185,11 @@ def _with_constraints(request: Request) -> Request:
 
 def _checked_constraints(request: Request) -> list[Constraint]:
     """Return all constraints of a request; refuse a bound that none of their values can reach."""
-    pairs = [(request.constraints, request.target)]
-    pairs += [(one.constraints, one.bound) for one in request.further]
-    constraints = [get_constraint(name) for name, _ in pairs]
-    for constraint, (_, bound) in zip(constraints, pairs, strict=True):
-        if bound is not None:
-            read_target(constraint, bound)
-    return constraints
+    stated = stated_constraints(request)
+    for one in stated:
+        if one.bound is not None:
+            read_target(one.constraint, one.bound)
+    return [one.constraint for one in stated]
 
 
 def add_label_names(request: Request, coding: Coding, names: Mapping[Any, str] | None) -> Request:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.disclosure import FEWEST_DESCRIBED
-from commod._record import SmallGroup
+from commod._record import Fairness, Outscoring
 from commod._reporting.audit.evidence import Evidence
-from commod._reporting.audit.outscoring import outscoring_sentences
 from commod._text import (
     MAX_LISTED_GROUPS,
     at_bound,
@@ -17,11 +18,13 @@ from commod._text import (
     list_names,
     most_change_text,
     n_of,
+    outscoring_text,
     shorten,
     small_group_text,
+    true_shares_text,
     verb,
 )
-from commod.metrics._constraint import RateRow
+from commod.metrics._constraint import Constraint, RateRow, get_constraint
 
 MAX_LISTED = 5  # findings in a sentence
 
@@ -29,26 +32,34 @@ MAX_LISTED = 5  # findings in a sentence
 # Phrases that sentences and checks share
 
 
-def target_text(evidence: Evidence, target: float, value: float, i: int = 0) -> str:
-    """Return the target in words, such as "at least 80.0%", with digits to differ from `value`.
+def constraint_of(metric: Fairness) -> Constraint:
+    """Return the constraint that a metric belongs to."""
+    return get_constraint(metric.constraints)
 
-    `i` is the number of the stated constraint.
+
+def target_text(metric: Fairness, value: float) -> str:
+    """Return the bound in words, such as "at least 80.0%", with digits to differ from `value`."""
+    bound = 0.0 if metric.bound is None else metric.bound
+    return at_bound(metric_text(metric, bound, value), constraint_of(metric).higher_is_fairer)
+
+
+def metric_text(metric: Fairness, value: float, reference: float | None = None) -> str:
+    """Return a value of a metric, with enough digits to differ from the reference.
+
+    The reference is the bound if None. A P-rule is written in percent, a gap as a number.
     """
-    constraint = evidence.stated.stated[i].constraint
-    return at_bound(metric_text(evidence, target, value, i), constraint.higher_is_fairer)
-
-
-def metric_text(
-    evidence: Evidence, value: float, reference: float | None = None, i: int = 0
-) -> str:
-    """Return a value of a stated metric, with enough digits to differ from the reference.
-
-    The reference is the target if None. A P-rule is written in percent, a gap as a number.
-    """
-    one = evidence.stated.stated[i]
-    reference = one.bound if reference is None else reference
-    in_percent = one.constraint.is_ratio
+    reference = metric.bound if reference is None else reference
+    in_percent = constraint_of(metric).is_ratio
     return distinct(value, reference, digits=1 if in_percent else 3, in_percent=in_percent)
+
+
+def _interval_of(evidence: Evidence, metric: Fairness) -> str:
+    """Return the interval of a metric after the update, in brackets; empty without one."""
+    low, high = metric.after.low, metric.after.high
+    if low is None or high is None:
+        return ""
+    ends = f"between {metric_text(metric, low)} and {metric_text(metric, high)}"
+    return f" ({ends}, {interval(evidence, compared=True)})"
 
 
 def interval(evidence: Evidence, *, compared: bool = False) -> str:
@@ -108,14 +119,17 @@ def _unknown(evidence: Evidence) -> str:
         f"The group of {n_of(unknown.n_unknown, 'person')} is not known, so fairness rests on "
         f"{n_of(unknown.n_known, 'person')} of known groups."
     )
-    if evidence.n_unknown_hidden:
+    if evidence.shown.n_unknown_hidden:
         return f"{text} Fewer than {FEWEST_DESCRIBED} people are in no figure and no total."
     if unknown.low_after is None or unknown.high_after is None:
         return text
-    low, high = (metric_text(evidence, end) for end in (unknown.low_after, unknown.high_after))
+    metric = evidence.fairness
+    low, high = (metric_text(metric, end) for end in (unknown.low_after, unknown.high_after))
     how = "exactly" if unknown.is_exact else "by a proven bound"
-    metric = evidence.fairness.name
-    return f"{text} Whatever the unknown groups are, the {metric} lies {how} from {low} to {high}."
+    return (
+        f"{text} Whatever the unknown groups are, the {metric.name} lies {how} from {low} to "
+        f"{high}."
+    )
 
 
 def _who_changes(evidence: Evidence) -> str:
@@ -170,25 +184,21 @@ def _gains(n: int, evidence: Evidence) -> str:
 
 
 def _fairness(evidence: Evidence) -> str:
-    metric, constraint = evidence.fairness.name, evidence.constraint
-    before, after = evidence.fairness.before.value, evidence.fairness.after
-    if before is None or after.value is None:
+    metric, constraint = evidence.fairness, evidence.constraint
+    before, after = metric.before.value, metric.after.value
+    if before is None or after is None:
         return f"Fairness is not known: {why_undefined(evidence)}"
-    old, new = metric_text(evidence, before), metric_text(evidence, after.value)
     earlier = "" if _has_rates(evidence) else " before"
-    text = f"{_rates(evidence, 'was')}The {metric} was {old}{earlier}."
-    text += f" {_rates(evidence, 'is')}The {metric} is {new}"
-    if after.low is not None and after.high is not None:
-        low, high = metric_text(evidence, after.low), metric_text(evidence, after.high)
-        text += f" (between {low} and {high}, {interval(evidence, compared=True)})"
-    text += "."
-    text += _other_ratio(evidence)
-    if not constraint.is_met(after.value, before):
+    text = (
+        f"{_rates(evidence, 'was')}The {metric.name} was {metric_text(metric, before)}{earlier}. "
+        f"{_rates(evidence, 'is')}The {metric.name} is {metric_text(metric, after)}"
+        f"{_interval_of(evidence, metric)}.{_other_ratio(metric)}"
+    )
+    if not constraint.is_met(after, before):
         text += " This is less fair than before."
-    target = evidence.request.target
-    if target is not None:
-        goal = target_text(evidence, target, after.value)
-        if not constraint.is_met(after.value, target):
+    if metric.bound is not None:
+        goal = target_text(metric, after)
+        if not metric.is_kept:
             text += f" The target, {goal}, is not reached on these rows."
         elif most_change_text(evidence.changes.n_changes / evidence.n):
             text += f" The changed decisions have {goal} on these rows, but this is no success."
@@ -199,29 +209,22 @@ def _fairness(evidence: Evidence) -> str:
 
 def further_sentences(evidence: Evidence) -> tuple[str, ...]:
     """Return for each further constraint its metric before and after, and whether it is kept."""
-    metrics = evidence.stated_metrics
-    return tuple(_further(evidence, i) for i in range(1, len(metrics)))
+    return tuple(_further(evidence, i) for i in range(1, len(evidence.stated_metrics)))
 
 
 def _further(evidence: Evidence, i: int) -> str:
-    metric, bound = evidence.stated_metrics[i], evidence.stated.stated[i].bound
-    before, after = metric.before.value, metric.after
-    if after.value is None:
+    metric = evidence.stated_metrics[i]
+    before, after = metric.before.value, metric.after.value
+    if after is None:
         reason = evidence.stated.why_undefined(i)
         return f"The {metric.name} is not defined on these rows{f': {reason}' if reason else '.'}"
-    new = metric_text(evidence, after.value, i=i)
-    text = f"The {metric.name} is {new}"
-    if after.low is not None and after.high is not None:
-        low, high = (metric_text(evidence, end, i=i) for end in (after.low, after.high))
-        text += f" (between {low} and {high}, {interval(evidence, compared=True)})"
+    text = f"The {metric.name} is {metric_text(metric, after)}{_interval_of(evidence, metric)}"
     if before is not None:
-        text += f"; it was {metric_text(evidence, before, i=i)} before"
-    if bound is None:
+        text += f"; it was {metric_text(metric, before)} before"
+    if metric.bound is None:
         return f"{text}."
     kept = "is kept" if metric.is_kept else "is not kept"
-    return (
-        f"{text}. Its bound, {target_text(evidence, bound, after.value, i)}, {kept} on these rows."
-    )
+    return f"{text}. Its bound, {target_text(metric, after)}, {kept} on these rows."
 
 
 def strata_sentences(evidence: Evidence) -> tuple[str, ...]:
@@ -245,14 +248,13 @@ def strata_sentences(evidence: Evidence) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _other_ratio(evidence: Evidence) -> str:
+def _other_ratio(metric: Fairness) -> str:
     """Return the P-rule of the other label before and after; empty for other metrics."""
-    fairness = evidence.fairness
-    before, after = fairness.other_before, fairness.other_after
+    before, after = metric.other_before, metric.other_after
     if before is None or after is None or before.value is None or after.value is None:
         return ""
-    old, new = metric_text(evidence, before.value), metric_text(evidence, after.value)
-    return f" The {fairness.other_name} was {old} and is {new}."
+    old, new = metric_text(metric, before.value), metric_text(metric, after.value)
+    return f" The {metric.other_name} was {old} and is {new}."
 
 
 def _left_out(evidence: Evidence) -> str:
@@ -260,12 +262,15 @@ def _left_out(evidence: Evidence) -> str:
     small = evidence.small_groups
     if not small:
         return ""
-    groups = list_names([_small_group(group) for group in small], MAX_LISTED_GROUPS)
+    groups = list_names(
+        [small_group_text(g.name, g.n, "person", g.rate_before, g.rate_after) for g in small],
+        MAX_LISTED_GROUPS,
+    )
     text = (
         f"{n_of(len(small), 'group')} of fewer than {evidence.min_group_size} people "
         f"{verb(len(small), 'be')} not compared: {groups}."
     )
-    if n_hidden := 0 if evidence.n_hidden is None else int(evidence.n_hidden.sum()):
+    if n_hidden := evidence.n_hidden:
         text += (
             f" {n_of(n_hidden, 'person')} in groups of fewer than {FEWEST_DESCRIBED} "
             f"{verb(n_hidden, 'be')} in no figure and no total."
@@ -280,12 +285,8 @@ def _left_out(evidence: Evidence) -> str:
         return text
     n, n_all = len(counts.sizes), len(evidence.counts.sizes)
     over = f"all {n} groups" if n == n_all else f"the {n} groups whose rates can be shown"
-    shown = metric_text(evidence, float(value))
+    shown = metric_text(evidence.fairness, float(value))
     return f"{text} Over {over}, the {evidence.fairness.name} is {shown}."
-
-
-def _small_group(group: SmallGroup) -> str:
-    return small_group_text(group.name, group.n, "person", group.rate_before, group.rate_after)
 
 
 def _has_rates(evidence: Evidence) -> bool:
@@ -326,6 +327,21 @@ def _extremes(evidence: Evidence, rates: NDArray[np.float64]) -> str:
         f"{rates[i]:.1%} in group {shorten(evidence.compared_names[i])}" for i in (lowest, highest)
     )
     return f"{low} and {high}"
+
+
+def outscoring_sentences(evidence: Evidence) -> Iterable[str]:
+    """Yield a sentence for gains and one for losses, whichever are known."""
+    for figures in evidence.outscoring:
+        text = outscoring_text(figures.change, figures.same_group, evidence.level)
+        if text:
+            yield f"{text} {_true_shares(figures)}".rstrip()
+
+
+def _true_shares(figures: Outscoring) -> str:
+    changed, others = figures.true_share_changed, figures.true_share_others
+    if changed is None or others is None:
+        return ""
+    return true_shares_text(figures.change, changed.value, others.value)
 
 
 def _distance_to_limit(evidence: Evidence) -> str:

@@ -1,4 +1,4 @@
-"""Measure the stated constraints of a request: values, intervals, and the fewest changes."""
+"""Measure the stated constraints of a request: values, intervals, fewest changes, and strata."""
 
 from __future__ import annotations
 
@@ -10,100 +10,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.arrays import Codes, Floats, Mask
-from commod._data.disclosure import FEWEST_DESCRIBED, hidden_groups, in_totals
+from commod._data.arrays import Floats, Mask
+from commod._data.disclosure import FEWEST_DESCRIBED, MIN_CATEGORY_SIZE
 from commod._data.groups import Groups
 from commod._data.strata import read_condition, read_control_features
-from commod._record import Estimate, Request
-from commod._reporting.audit.counts import UNDEFINED, DecisionCounts, finite_or_none
-from commod._reporting.audit.people import AuditedPeople
+from commod._record import Estimate, Stratum, StratumGroup, StratumTable
+from commod._reporting.audit.people import UNDEFINED, AuditedPeople, IntArray, finite_or_none
+from commod._reporting.audit.request import StatedConstraint
 from commod._statistics.promises import sampled_interval
-from commod.bounds._general import GeneralLimit, fewest_changes_of
+from commod.bounds._general import fewest_changes_of
 from commod.exceptions import InputError
-from commod.metrics._cells import CellTable, Strata, strata_of
-from commod.metrics._comparison import GroupComparison
-from commod.metrics._constraint import Constraint, get_constraint
+from commod.metrics._cells import CellTable, Strata, strata_of, worst_value
+from commod.metrics._comparison import GroupComparison, comparisons
+from commod.metrics._constraint import Constraint
 
-IntArray = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class ConditionCounts:
-    """People by all that constraints depend on; all arrays have shape (k,), one line per cell.
-
-    A line stands for `n` people of the same group, true label and decisions, with the same values
-    of all `columns`. `group` is −1 where it is not known.
-    """
-
-    group: Codes
-    label: Mask | None
-    before: Mask
-    after: Mask
-    n: IntArray
-    columns: Mapping[str, Groups]
-
-    @classmethod
-    def of_counts(cls, counts: DecisionCounts) -> ConditionCounts:
-        """Return the lines of counts; there are no conditions."""
-        group, label, before, after = np.nonzero(counts.cells)
-        return cls(
-            group=group,
-            label=label == 1 if counts.has_labels else None,
-            before=before == 1,
-            after=after == 1,
-            n=counts.cells[group, label, before, after],
-            columns={},
-        )
-
-    @classmethod
-    def of_people(
-        cls, people: AuditedPeople, columns: Mapping[str, Groups], n: IntArray | None = None
-    ) -> ConditionCounts:
-        """Return the lines of people; a row stands for one person, or for `n` (rows,)."""
-        label = np.zeros(len(people), dtype=bool) if people.label is None else people.label
-        key = people.groups.codes.astype(np.int64) + 1
-        for part, size in [
-            *((one.codes, len(one.labels)) for one in columns.values()),
-            *((flag, 2) for flag in (label, people.before, people.after)),
-        ]:
-            _, key = np.unique(key * size + part, return_inverse=True)
-        first = np.zeros(int(key.max(initial=0)) + 1, dtype=np.intp)
-        first[key[::-1]] = np.arange(len(key))[::-1]
-        totals = np.bincount(key, n, minlength=len(first)).astype(np.int64)
-        return cls(
-            group=people.groups.codes[first],
-            label=None if people.label is None else people.label[first],
-            before=people.before[first],
-            after=people.after[first],
-            n=totals,
-            columns={name: replace(c, codes=c.codes[first]) for name, c in columns.items()},
-        )
-
-    def shown(
-        self, n_hidden: NDArray[np.int64] | None, n_unknown_hidden: int = 0
-    ) -> ConditionCounts:
-        """Return the lines of people who are not hidden.
-
-        `n_hidden` (n_groups,) counts those of hidden groups, `n_unknown_hidden` those whose group
-        is not known.
-        """
-        if n_hidden is None:
-            return self
-        kept = in_totals(self.group, n_hidden > 0, n_unknown_hidden)
-        return ConditionCounts(
-            group=self.group[kept],
-            label=None if self.label is None else self.label[kept],
-            before=self.before[kept],
-            after=self.after[kept],
-            n=self.n[kept],
-            columns={name: replace(c, codes=c.codes[kept]) for name, c in self.columns.items()},
-        )
-
-
-def condition_columns(constraints: Sequence[Constraint]) -> tuple[str, ...]:
-    """Return the columns that constraints are within, each once."""
-    conditions = (constraint.within for constraint in constraints)
-    return tuple(dict.fromkeys(within.column for within in conditions if within is not None))
+LOOSER = 1e-9  # than values that were reached: they have 12 digits
+TIME_LIMIT = 1.0  # seconds for each number of fewest changes
 
 
 def read_conditions(
@@ -124,37 +46,6 @@ def read_conditions(
     return {name: read_condition(X, name) for name in names}
 
 
-LOOSER = 1e-9  # than values that were reached: they have 12 digits
-TIME_LIMIT = 1.0  # seconds for each number of fewest changes
-
-
-@dataclass(frozen=True)
-class StatedConstraint:
-    """A constraint of the request, and its bound; None where none is stated."""
-
-    constraint: Constraint
-    bound: float | None
-
-    def is_kept(self, value: float | None) -> bool | None:
-        """Return whether a value keeps the bound; None without a bound. An unknown value fails."""
-        if self.bound is None:
-            return None
-        return value is not None and bool(self.constraint.is_met(value, self.bound))
-
-
-def stated_constraints(request: Request) -> tuple[StatedConstraint, ...]:
-    """Return all constraints of a request, the first one first.
-
-    Examples
-    --------
-    >>> [one.constraint.metric for one in stated_constraints(Request(target=0.8))]
-    ['P-rule']
-    """
-    pairs = [(request.constraints, request.target)]
-    pairs += [(one.constraints, one.bound) for one in request.further]
-    return tuple(StatedConstraint(get_constraint(name), bound) for name, bound in pairs)
-
-
 @dataclass(frozen=True, eq=False)
 class StatedCells:
     """The cells of the stated constraints, counted from lines of people.
@@ -164,7 +55,7 @@ class StatedCells:
     """
 
     stated: tuple[StatedConstraint, ...]
-    lines: ConditionCounts
+    lines: AuditedPeople
     is_compared: Mask
 
     @property
@@ -176,7 +67,7 @@ class StatedCells:
     def group(self) -> NDArray[np.intp]:
         """Return the number of each line's group among the compared ones, (k,); −1 if it is not."""
         number = np.where(self.is_compared, np.cumsum(self.is_compared) - 1, -1)
-        return np.append(number, -1)[self.lines.group]  # −1: the last entry
+        return np.append(number, -1)[self.lines.groups.codes]  # −1: the last entry
 
     @property
     def n_groups(self) -> int:
@@ -202,7 +93,7 @@ class StatedCells:
             return Strata.everybody(n_lines, self.n_groups), ""
         least = max(within.min_rows, FEWEST_DESCRIBED)
         constraint = replace(constraint, within=within._replace(min_rows=least))
-        column = self.lines.columns[within.column]
+        column = self.lines.conditions[within.column]
         cells = (column.codes.astype(np.intp), column.labels, self.group, self.n_groups)
         try:
             if self.n_groups < constraint.min_groups:
@@ -262,7 +153,33 @@ class StatedCells:
 
     # -- the fewest changes ----------------------------------------------------------------------
 
-    def reached_bounds(self) -> list[float | None]:
+    def fewest(
+        self, for_target: bool, *, may_raise: bool, may_lower: bool
+    ) -> tuple[int | None, bool]:
+        """Return the fewest changes, or a proven lower bound, and whether it is exact.
+
+        The number is None where it is undefined, and where no number of changes is enough.
+        """
+        # without its own target, the first constraint asks for nothing that could be missed
+        if for_target and self.stated[0].bound is None:
+            return None, True
+        bounds = [one.bound for one in self.stated] if for_target else self._reached_bounds()
+        required = []
+        for compared, bound in zip(self.compared, bounds, strict=True):
+            if bound is None or not compared:
+                return None, True
+            required += [(one, bound) for one in compared]
+        found = fewest_changes_of(
+            required,
+            self.sizes.astype(np.int64),
+            self.positives(after=False).astype(np.int64),
+            may_raise=may_raise,
+            may_lower=may_lower,
+            time_limit=TIME_LIMIT,
+        )
+        return (None, True) if found is None else (found.lower_bound, found.is_exact)
+
+    def _reached_bounds(self) -> list[float | None]:
         """Return the bounds that the update keeps, a little looser.
 
         The first constraint has the value that it reached. A bound that is missed, or not stated,
@@ -277,84 +194,146 @@ class StatedCells:
             bounds.append(None if bound is None else bound + looser)
         return bounds
 
-    def fewest(
-        self, bounds: list[float | None], *, may_raise: bool, may_lower: bool
-    ) -> GeneralLimit | None:
-        """Return the fewest changes that keep all bounds; None if undefined or impossible."""
-        required = []
-        for compared, bound in zip(self.compared, bounds, strict=True):
-            if bound is None or not compared:
-                return None
-            required += [(one, bound) for one in compared]
-        return fewest_changes_of(
-            required,
-            self.sizes.astype(np.int64),
-            self.positives(after=False).astype(np.int64),
-            may_raise=may_raise,
-            may_lower=may_lower,
-            time_limit=TIME_LIMIT,
-        )
-
 
 # ---------------------------------------------------------------------------------------------
-# Leave out people of groups that are too small to be shown; every figure counts the others
+# List the strata of a conditional constraint, without figures that tell about few people
+
+
+def listed_strata(sizes: IntArray, candidates: Mask) -> Mask:
+    """Return which strata can be listed, (n_strata,), so that no small cell can be computed.
+
+    `sizes` (n_strata, n_cells) are people by stratum, and by group or by group and true label. The
+    totals of groups are published, and other parts of an audit may tell those of a stratum. So a
+    stratum is listed only if each of its cells has nobody or enough people. The strata that are not
+    listed add up to nobody or enough people in each column, too: else a further stratum, the
+    smallest that helps, is not listed.
+
+    Examples
+    --------
+    The second stratum has a cell of three people. The first one minus the total would reveal them.
+
+    >>> sizes = np.array([[50, 60], [40, 3], [70, 80]])
+    >>> listed_strata(sizes, np.ones(3, dtype=bool)).tolist()
+    [False, False, True]
+    """
+
+    def is_few(people: IntArray) -> Mask:
+        return np.asarray((people > 0) & (people < FEWEST_DESCRIBED))
+
+    listed = candidates & ~is_few(sizes).any(axis=1) & (sizes.sum(axis=1) >= MIN_CATEGORY_SIZE)
+    while (few := is_few(sizes[~listed].sum(axis=0))).any():
+        helping = np.flatnonzero(listed & (sizes[:, few] > 0).any(axis=1))
+        if not len(helping):
+            return np.zeros_like(listed)
+        listed[helping[sizes[helping].sum(axis=1).argmin()]] = False
+    return listed
+
+
+def stratum_table(cells: StatedCells, i: int, group_names: tuple[str, ...]) -> StratumTable | None:
+    """Return the strata of the i-th constraint; None where it has no condition.
+
+    `group_names` are those of the compared groups.
+    """
+    constraint = cells.stated[i].constraint
+    within = constraint.within
+    if within is None:
+        return None
+    strata, column = cells.strata(i), cells.lines.conditions[within.column]
+    is_undefined = bool(cells.why_undefined(i))
+    labels = () if is_undefined else strata.labels
+    people = _people_compared(cells, i)
+    n_all = int(cells.lines.n[cells.group >= 0].sum())
+    is_listed = _is_listed(cells, within.column)
+    position = {label: number for number, label in enumerate(column.labels)}
+    shown = [s for s, label in enumerate(labels) if is_listed[position[label]]]
+    figures = _StratumFigures.of(cells, i)
+    listed = [figures.stratum(s, str(labels[s]), people[s], group_names) for s in shown]
+    fairness = {True: 1.0, False: -1.0}[constraint.higher_is_fairer]
+    listed.sort(key=lambda one: (-np.inf if one.after is None else fairness * one.after, one.name))
+    return StratumTable(
+        column=within.column,
+        over=within.over,
+        min_rows=max(within.min_rows, FEWEST_DESCRIBED),
+        measures=tuple(measure.name for measure in constraint.measures),
+        n_strata=len(column.labels),
+        n_compared=len(labels),
+        n_people=int(people.sum()),
+        n_left_out=strata.n_left_out,
+        n_people_left_out=n_all - int(people.sum()),
+        n_hidden=len(labels) - len(listed),
+        listed=tuple(listed),
+    )
+
+
+def _people_compared(cells: StatedCells, i: int) -> IntArray:
+    """Return the people of each stratum and group that are compared, (n_strata, G)."""
+    strata, n_groups = cells.strata(i), cells.n_groups
+    counted = (strata.codes >= 0) & (cells.group >= 0)
+    cell = strata.codes[counted] * n_groups + cells.group[counted]
+    n = np.bincount(cell, cells.lines.n[counted], minlength=strata.is_compared.size)
+    return np.where(strata.is_compared, n.reshape(strata.is_compared.shape), 0).astype(np.int64)
+
+
+def _is_listed(cells: StatedCells, column: str) -> Mask:
+    """Return which values of a column can be listed, the same for all constraints within it."""
+    lines, values = cells.lines, cells.lines.conditions[column]
+    candidates = np.zeros(len(values.labels), dtype=bool)
+    by_label = False
+    for i, one in enumerate(cells.stated):
+        within = one.constraint.within
+        if within is not None and within.column == column and not cells.why_undefined(i):
+            candidates |= np.isin(np.arange(len(values.labels)), _positions(cells, i, column))
+            by_label |= one.constraint.needs_labels
+    known = lines.groups.codes >= 0
+    label = lines.label if by_label and lines.label is not None else np.zeros_like(known)
+    n_cells = 2 * len(cells.is_compared)
+    cell = values.codes * n_cells + 2 * lines.groups.codes + label
+    sizes = np.bincount(cell[known], lines.n[known], minlength=len(candidates) * n_cells)
+    return listed_strata(sizes.reshape(-1, n_cells).astype(np.int64), candidates)
+
+
+def _positions(cells: StatedCells, i: int, column: str) -> list[int]:
+    position = {label: k for k, label in enumerate(cells.lines.conditions[column].labels)}
+    return [position[label] for label in cells.strata(i).labels]
 
 
 @dataclass(frozen=True)
-class ShownPeople:
-    """The people outside hidden groups, whom figures count.
+class _StratumFigures:
+    """A constraint with one comparison per stratum, also where it bounds their average.
 
-    `is_shown` (n,) says who they are. `n_hidden` (n_groups,) counts the others by group, and
-    `n_unknown_hidden` those whose group is not known.
+    `positives` are those of all cells before and after.
     """
 
-    people: AuditedPeople
-    is_shown: NDArray[np.bool_]
-    n_hidden: NDArray[np.int64]
-    n_unknown_hidden: int
+    constraint: Constraint
+    compared: Mapping[int | None, Sequence[GroupComparison]]
+    positives: tuple[Floats, Floats]
 
-    @property
-    def is_complete(self) -> bool:
-        """Return whether nobody is hidden."""
-        return bool(self.is_shown.all())
+    @classmethod
+    def of(cls, cells: StatedCells, i: int) -> _StratumFigures:
+        constraint = cells.stated[i].constraint
+        assert constraint.within is not None
+        every = replace(constraint, within=constraint.within._replace(over="every"))
+        compared: dict[int | None, list[GroupComparison]] = {}
+        rows = (cells.table.rows[i], cells.sizes, cells.strata(i).is_compared)
+        for one in comparisons(every, *rows):
+            compared.setdefault(one.stratum, []).append(one)
+        before, after = (cells.positives(after).ravel() for after in (False, True))
+        return cls(every, compared, (before, after))
 
-    @cached_property
-    def is_known(self) -> NDArray[np.bool_]:
-        """Return which of the people who are shown have a known group."""
-        return self.people.groups.is_known
-
-    @cached_property
-    def known(self) -> AuditedPeople:
-        """Return the people of known groups, whom comparisons count."""
-        return self.people if self.is_known.all() else self.people.take(self.is_known)
-
-    def figures(self) -> dict[str, Any]:
-        """Return the fields of `Evidence` that count these people and the hidden ones."""
-        return {
-            "coding": self.people.coding,
-            "counts": self.people.count(),
-            "unknown": self.people.count_unknown(),
-            "n_hidden": self.n_hidden,
-            "n_unknown_hidden": self.n_unknown_hidden,
-        }
-
-
-def without_hidden(everybody: AuditedPeople, min_group_size: int) -> ShownPeople:
-    """Return the people outside groups that are too small to be shown."""
-    sizes = everybody.groups.sizes.astype(np.int64)
-    is_hidden = hidden_groups(sizes, sizes >= min_group_size)
-    is_unknown = ~everybody.groups.is_known
-    is_shown = in_totals(everybody.groups.codes, is_hidden, int(is_unknown.sum()))
-    people = everybody if is_shown.all() else everybody.take(is_shown)
-    n_unknown_hidden = int((is_unknown & ~is_shown).sum())
-    return ShownPeople(people, is_shown, np.where(is_hidden, sizes, 0), n_unknown_hidden)
-
-
-def count_conditions(
-    everybody: AuditedPeople, conditions: Mapping[str, Groups], shown_people: ShownPeople
-) -> ConditionCounts | None:
-    """Return the counts of people outside hidden groups by stratum; None without a condition."""
-    if not conditions:
-        return None
-    lines = ConditionCounts.of_people(everybody, conditions)
-    return lines.shown(shown_people.n_hidden, shown_people.n_unknown_hidden)
+    def stratum(self, s: int, name: str, people: IntArray, group_names: tuple[str, ...]) -> Stratum:
+        compared = self.compared[s]
+        before, after = (
+            finite_or_none(worst_value(self.constraint, compared, x)) for x in self.positives
+        )
+        tables = [table for one in compared for table in one.tables]
+        numbers = [[table.values(x) for table in tables] for x in self.positives]
+        groups = tuple(
+            StratumGroup(
+                name=group_names[g],
+                n=int(people[g]),
+                before=tuple(finite_or_none(values[k]) for values in numbers[0]),
+                after=tuple(finite_or_none(values[k]) for values in numbers[1]),
+            )
+            for k, g in enumerate(compared[0].groups)
+        )
+        return Stratum(name, int(people.sum()), before, after, groups)

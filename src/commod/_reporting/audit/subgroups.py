@@ -18,8 +18,7 @@ from commod._data.columns import Column
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import BinTerms
 from commod._record import Estimate, Subgroup, Subgroups
-from commod._reporting.audit.counts import Coding, DecisionCounts
-from commod._reporting.audit.people import AuditedPeople
+from commod._reporting.audit.people import AuditedPeople, Coding, DecisionCounts
 from commod._statistics.intervals import difference_interval, share_estimate
 from commod.metrics._constraint import Constraint
 

@@ -37,12 +37,6 @@ class ColumnBins:
     edges: tuple[float, ...] = ()
     categories: tuple[Scalar, ...] = ()
 
-    @property
-    def n_values(self) -> int:
-        """Return the number of bins that a rule may choose from, without missing values."""
-        is_number = self.column.kind == "numeric"
-        return len(self.edges) + 1 if is_number else len(self.categories)
-
 
 @dataclass(frozen=True)
 class BinRanges:
@@ -70,13 +64,9 @@ class BinnedColumns:
 
     columns: tuple[ColumnBins, ...]
     n_numeric: int
+    n_values: NDArray[np.intp]
     codes: NDArray[np.intp]
     width: int
-
-    @cached_property
-    def n_values(self) -> NDArray[np.intp]:
-        """Return the number of bins of each column that hold values, shape (c,)."""
-        return np.array([c.n_values for c in self.columns], dtype=np.intp)
 
     @cached_property
     def ranges(self) -> BinRanges:
@@ -105,11 +95,17 @@ def bin_columns(columns: Sequence[Column], weight: NDArray[np.float64]) -> Binne
     numbers = [_bin_number(c, weight, min_size) for c in columns if c.kind == "numeric"]
     others = [_bin_categories(c, weight) for c in columns if c.kind == "category"]
     binned = tuple(c for c in (*numbers, *others) if c is not None)
-    width = max((c.n_values for c in binned), default=0) + 2
+    n_values = np.array([_n_values(c) for c in binned], dtype=np.intp)
+    width = int(n_values.max(initial=0)) + 2
     codes = np.empty((len(weight), len(binned)), dtype=np.intp)
     for i, bins in enumerate(binned):
         codes[:, i] = i * width + _bin_codes(bins, width)
-    return BinnedColumns(binned, sum(c is not None for c in numbers), codes, width)
+    return BinnedColumns(binned, sum(c is not None for c in numbers), n_values, codes, width)
+
+
+def _n_values(bins: ColumnBins) -> int:
+    """Return the number of bins that a rule may choose from, without missing values."""
+    return len(bins.edges) + 1 if bins.column.kind == "numeric" else len(bins.categories)
 
 
 def _bin_number(column: Column, weight: NDArray[np.float64], min_size: int) -> ColumnBins | None:
@@ -202,7 +198,7 @@ def in_range(values: Floats, low: float | None, high: float | None, missing: boo
 
 def log_n_choices(condition: RuleCondition, binned: BinnedColumns) -> float:
     """Return the logarithm of the number of conditions of this form."""
-    n_values = binned.columns[condition.column].n_values
+    n_values = int(binned.n_values[condition.column])
     if condition.bins is not None:
         n_choices = math.comb(n_values + 1, max(len(condition.bins), 1))
     elif condition.low is None or condition.high is None:
@@ -347,7 +343,8 @@ def _list_candidates(
     for _ in range(2):
         lists = _CategoryLists.of((1 + BETA_SQUARED) * people - ratio * size, counts, total)
         ratio = np.maximum(ratio, measure.f_measure(lists.counts).max(axis=2, keepdims=True))
-    quality, acceptable = lists.rate(measure, cost)
+    quality = measure.quality(lists.counts, cost + lists.costs)
+    acceptable = measure.is_acceptable(lists.counts)
     yield from lists.candidates(binned, quality, acceptable)
     # Where the best list is not acceptable, take the categories with the highest precision first.
     best = quality.argmax(axis=2)[:, :, None]
@@ -355,7 +352,8 @@ def _list_candidates(
     if again.any():
         precision = people / np.maximum(size, 1e-300)
         lists = _CategoryLists.of(np.stack([precision] * 2), counts, total)
-        quality, acceptable = lists.rate(measure, cost)
+        quality = measure.quality(lists.counts, cost + lists.costs)
+        acceptable = measure.is_acceptable(lists.counts)
         yield from lists.candidates(binned, quality * (acceptable & again), acceptable)
 
 
@@ -389,10 +387,6 @@ class _CategoryLists:
         costs = 1.0 + EXTRA_CATEGORY_COST * np.arange(order.shape[2])
         return cls(order, covered, costs + QUALIFIER_COST * (_DESCENDING_ASCENDING > 0))
 
-    def rate(self, measure: RuleMeasure, cost: float) -> tuple[Floats, Mask]:
-        """Return the quality of a rule with each list, and whether the rule is acceptable."""
-        return measure.quality(self.counts, cost + self.costs), measure.is_acceptable(self.counts)
-
     def candidates(
         self, binned: BinnedColumns, quality: Floats, acceptable: Mask
     ) -> Iterator[CandidateCondition]:
@@ -403,7 +397,8 @@ class _CategoryLists:
             k = int(best[kind, i])
             listed = self.order[kind, i, : k + 1].tolist()
             column = binned.n_numeric + i
-            bins = tuple(sorted(b for b in listed if b < binned.columns[column].n_values))
+            n_values = binned.n_values[column]
+            bins = tuple(sorted([b for b in listed if b < n_values]))
             if quality[kind, i, k] > 0 and (bins or missing_bin in listed):
                 condition = RuleCondition(
                     column,

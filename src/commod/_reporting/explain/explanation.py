@@ -38,8 +38,7 @@ from commod._reporting.explain.reasons import (
     reads_distance,
     strongest_reasons,
 )
-from commod._reporting.explain.segments import find_segments
-from commod._reporting.explain.source import FrameColumns
+from commod._reporting.explain.segments import FrameColumns, find_segments
 from commod._text import (
     EVIDENCE,
     Table,

@@ -8,19 +8,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc
 
 from commod._data.arrays import Mask
-from commod._data.columns import Column
+from commod._data.columns import Column, Kind, iter_columns
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.labels import check_length
+from commod._data.tables import n_rows_of, take_rows
 from commod._record import Condition, Segment, Segments
 from commod._record.explanation import Direction, Value
 from commod._reporting.explain.conditions import (
@@ -36,9 +39,90 @@ from commod._reporting.explain.conditions import (
     move_bound,
 )
 from commod._reporting.explain.reasons import column_text, condition_text, number_text, rule_text
-from commod._reporting.explain.source import ColumnSource, FrameColumns
 from commod._statistics.intervals import share_estimate
 from commod.exceptions import InputError
+
+# ---------------------------------------------------------------------------------------------
+# Read raw columns one at a time; columns that cannot be read are left out
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """Columns that have been read already."""
+
+    columns: Sequence[Column]
+
+    def __len__(self) -> int:
+        return len(self.columns[0]) if self.columns else 0
+
+    def read_rows(self, rows: NDArray[np.intp]) -> list[Column]:
+        """Return all columns with the given rows only."""
+        if len(rows) == len(self):
+            return list(self.columns)
+        return [column.take(rows) for column in self.columns]
+
+    def read_columns(self, names: Collection[str]) -> Iterator[Column]:
+        """Yield the named columns with all rows."""
+        return (column for column in self.columns if column.name in names)
+
+
+@dataclass(frozen=True)
+class FrameColumns:
+    """A raw table of any kind; columns in `skip` are not read, those in `added` are beside it.
+
+    Columns of dates, of nested or of infinite values cannot be read and are left out. Segments may
+    use other columns than the update.
+    """
+
+    X: Any
+    skip: Collection[str] = ()
+    added: Sequence[Column] = ()
+    _kinds: dict[str, Kind] = field(default_factory=dict, compare=False)
+
+    def __len__(self) -> int:
+        return n_rows_of(self.X)
+
+    def read_rows(self, rows: NDArray[np.intp]) -> list[Column]:
+        """Return all readable columns with the given rows only."""
+        X = self.X if len(rows) == len(self) else take_rows(self.X, rows)
+        columns = list(self._readable(X, None))
+        # A few rows of a column with numbers and text may hold numbers only.
+        self._kinds.update({column.name: column.kind for column in columns})
+        return [*columns, *(column.take(rows) for column in self.added)]
+
+    def read_columns(self, names: Collection[str]) -> Iterator[Column]:
+        """Yield the named columns with all rows, one after the other."""
+        yield from self._readable(self.X, names)
+        yield from (column for column in self.added if column.name in names)
+
+    def _readable(self, X: Any, names: Collection[str] | None) -> Iterator[Column]:
+        for name, table in _single_columns(X):
+            if name in self.skip or (names is not None and name not in names):
+                continue
+            try:
+                kind = self._kinds.get(name)
+                (column,) = iter_columns(table, {name: kind, "x0": kind} if kind else None)
+            except (InputError, TypeError):
+                continue
+            yield replace(column, name=name)
+
+
+ColumnSource = InMemory | FrameColumns
+
+
+def _single_columns(X: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the name of each column and the column as a table of its own, without copies."""
+    frame = nw.from_native(X, pass_through=True, eager_only=True)
+    if isinstance(frame, nw.DataFrame):
+        for series in frame.iter_columns():
+            yield str(series.name), series.to_frame().to_native()
+        return
+    array = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
+    if array.ndim != 2:
+        next(iter_columns(X))  # raises an error that says what is wrong
+    for j in range(array.shape[1]):
+        yield f"x{j}", array[:, j : j + 1]
+
 
 # ---------------------------------------------------------------------------------------------
 # Search for the rule that describes changed rows best: high precision, high coverage, short
@@ -131,29 +215,6 @@ class SegmentFinder:
         rules: list[RawRule] = []
         rules += [("gain", conditions) for conditions in self._learn(False, gain, rng)]
         rules += [("loss", conditions) for conditions in self._learn(True, loss, rng)]
-        return self._count(rules, gain, loss)
-
-    # -- on the sample ----------------------------------------------------------------------------
-
-    def _learn(self, favorable: bool, changed: Mask, rng: Any) -> list[tuple[Condition, ...]]:
-        if not changed.any():
-            return []
-        sample = _draw_sample(self.favorable_before == favorable, changed, rng)
-        binned = self._bin(favorable, sample)
-        rules = _cover_changes(binned, sample, self.max_segments, self.max_conditions)
-        return [tuple(_raw_condition(binned, c) for c in rule.conditions) for rule in rules]
-
-    def _bin(self, favorable: bool, sample: _Sample) -> BinnedColumns:
-        if sample.has_all_rows and favorable in self._binned:
-            return self._binned[favorable]
-        binned = bin_columns(self.source.read_rows(sample.rows), sample.row_weights)
-        if sample.has_all_rows:  # the same rows for every update
-            self._binned[favorable] = binned
-        return binned
-
-    # -- on all rows ------------------------------------------------------------------------------
-
-    def _count(self, rules: Sequence[RawRule], gain: Mask, loss: Mask) -> tuple[Segments, Index]:
         before = self.favorable_before
         covered = [before.copy() if direction == "loss" else ~before for direction, _ in rules]
         texts = self._apply(rules, covered)
@@ -194,6 +255,26 @@ class SegmentFinder:
             ),
             segment_of,
         )
+
+    # -- on the sample ----------------------------------------------------------------------------
+
+    def _learn(self, favorable: bool, changed: Mask, rng: Any) -> list[tuple[Condition, ...]]:
+        if not changed.any():
+            return []
+        sample = _draw_sample(self.favorable_before == favorable, changed, rng)
+        binned = self._bin(favorable, sample)
+        rules = _cover_changes(binned, sample, self.max_segments, self.max_conditions)
+        return [tuple(_raw_condition(binned, c) for c in rule.conditions) for rule in rules]
+
+    def _bin(self, favorable: bool, sample: _Sample) -> BinnedColumns:
+        if sample.has_all_rows and favorable in self._binned:
+            return self._binned[favorable]
+        binned = bin_columns(self.source.read_rows(sample.rows), sample.row_weights)
+        if sample.has_all_rows:  # the same rows for every update
+            self._binned[favorable] = binned
+        return binned
+
+    # -- on all rows ------------------------------------------------------------------------------
 
     def _apply(self, rules: Sequence[RawRule], covered: list[Mask]) -> dict[Condition, str]:
         """Narrow `covered` to the rows of each rule, column by column; return the texts."""
@@ -448,7 +529,9 @@ def best_rules_by_length(search: RuleSearch) -> list[Rule]:
 
 def _next_beam(search: RuleSearch, beam: Sequence[Rule]) -> list[Rule]:
     """Return the best extended rules, and the best acceptable ones, that cover different rows."""
-    extended = [(c, rule) for rule in beam for c in _extensions(search, rule)]
+    extended: list[tuple[CandidateCondition, Rule]] = []
+    for rule in beam:
+        extended += zip(_extensions(search, rule), repeat(rule))
     kept: list[Rule] = []
     for candidate, rule in sorted(extended, key=lambda pair: -pair[0].quality):
         n_acceptable = sum(other.is_acceptable for other in kept)
@@ -465,10 +548,9 @@ def _extensions(search: RuleSearch, rule: Rule) -> list[CandidateCondition]:
     masks = search.changed, search.unchanged
     counts = np.stack([search.binned.count(rule.rows & mask) for mask in masks])
     used = {condition.column for condition in rule.conditions}
-    candidates = best_conditions(search.measure, search.binned, counts, rule.cost)
-    ordered = sorted(
-        (c for c in candidates if c.condition.column not in used), key=lambda c: -c.quality
-    )
+    candidates = list(best_conditions(search.measure, search.binned, counts, rule.cost))
+    candidates.sort(key=lambda c: -c.quality)
+    ordered = [c for c in candidates if c.condition.column not in used]
     acceptable = [c for c in ordered if c.is_acceptable][:BEAM_WIDTH]
     return ordered[:BEAM_WIDTH] + [c for c in acceptable if c not in ordered[:BEAM_WIDTH]]
 

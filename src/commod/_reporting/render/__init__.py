@@ -1,6 +1,6 @@
 """Write an audit as HTML, Markdown or JSON. Rendering shows records and computes nothing."""
 
-from commod._reporting.render.page import render_html
-from commod._reporting.render.write import render_markdown, report
+from commod._reporting.render.page import render_html, render_markdown
+from commod._reporting.render.write import report
 
 __all__ = ["render_html", "render_markdown", "report"]

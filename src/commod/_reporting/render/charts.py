@@ -158,15 +158,8 @@ def calibration(curves: Calibration) -> Chart:
 
     The scores are those before and after, and the calibrated probability where it is known.
     """
-    left, right, top, bottom = 48.0, WIDTH - 24, 30.0, 300.0
-    ticks = (0.0, 0.25, 0.5, 0.75, 1.0)
-    x, y = Axis(0, 1, left, right, ticks), Axis(0, 1, bottom, top, ticks)
-    marks = [
-        *chart_frame(x, y),
-        chart_text(0, 14, "Share observed", "axis-title"),
-        chart_text(right, bottom + 36, "Mean score", "axis-title", "end"),
-        Mark("path", {"d": f"M{x(0)} {y(0)}L{x(1)} {y(1)}", "class": "diagonal"}),
-    ]
+    bottom = 300.0
+    x, y, marks = unit_square(bottom, "Mean score", "Share observed")
     kinds = ("before", curves.before), ("after", curves.after), ("calibrated", curves.calibrated)
     for when, bins in kinds:
         for b in bins:
@@ -205,11 +198,7 @@ def refit_histogram(stability: StabilitySummary) -> Chart:
 
 
 def _bars(
-    groups: Sequence[tuple[str, Sequence[Bar]]],
-    label: str,
-    *,
-    whiskers: bool,
-    scale: float = 1.0,
+    groups: Sequence[tuple[str, Sequence[Bar]]], label: str, *, whiskers: bool, scale: float = 1.0
 ) -> Chart:
     """Return horizontal bars, several below each title; a bar of length `scale` is full."""
     has_labels = any(bar.label for _, bars in groups for bar in bars)
@@ -257,6 +246,20 @@ def _dot(x: Axis, y: Axis, score: float, observed: Estimate, kind: str) -> list[
         diamond = f"M{a} {b - 5:g}L{a + 5:g} {b}L{a} {b + 5:g}L{a - 5:g} {b}Z"
         marks.append(Mark("path", {"d": diamond, "class": "dot-calibrated"}))
     return marks
+
+
+def unit_square(bottom: float, title: str, side_title: str) -> tuple[Axis, Axis, list[Mark]]:
+    """Return two axes from 0 to 1, their marks, and the diagonal; titles are below and above."""
+    left, right, top = 48.0, WIDTH - 24, 30.0
+    ticks = (0.0, 0.25, 0.5, 0.75, 1.0)
+    x, y = Axis(0, 1, left, right, ticks), Axis(0, 1, bottom, top, ticks)
+    marks = [
+        *chart_frame(x, y),
+        chart_text(0, 14, side_title, "axis-title"),
+        chart_text(right, bottom + 36, title, "axis-title", "end"),
+        Mark("path", {"d": f"M{x(0)} {y(0)}L{x(1)} {y(1)}", "class": "diagonal"}),
+    ]
+    return x, y, marks
 
 
 def chart_frame(x: Axis, y: Axis, percent_digits: int = 0) -> Iterable[Mark]:

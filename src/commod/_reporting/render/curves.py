@@ -6,10 +6,9 @@ from collections.abc import Iterable
 
 from commod._record import AreaBetween, Audit, Estimate, GroupRoc, LargestGap, RocFigures
 from commod._reporting.render import texts
-from commod._reporting.render.cells import Cell, ReportTable, figure, interval, table_of, text
-from commod._reporting.render.cells import three_digits as three
-from commod._reporting.render.charts import WIDTH, Axis, Chart, Mark, chart_frame, chart_path
-from commod._reporting.render.charts import chart_text as drawn_text
+from commod._reporting.render.charts import Chart, chart_path, unit_square
+from commod._reporting.render.tables import Cell, ReportTable, figure, interval, table_of, text
+from commod._reporting.render.tables import three_digits as three
 from commod._text import estimate, number, percent, shorten
 
 MOST_CURVES = 5  # in one picture
@@ -188,21 +187,13 @@ def drawn(roc: RocFigures) -> list[GroupRoc]:
 
 def picture(roc: RocFigures, when: str) -> Chart:
     """Return the ROC curves of the groups, before or after the update."""
-    left, right, top, bottom = 48.0, WIDTH - 24, 30.0, 330.0
-    ticks = (0.0, 0.25, 0.5, 0.75, 1.0)
-    x, y = Axis(0, 1, left, right, ticks), Axis(0, 1, bottom, top, ticks)
-    marks = [
-        *chart_frame(x, y),
-        drawn_text(0, 14, f"True positive rate {when} the update", "axis-title"),
-        drawn_text(right, bottom + 36, "False positive rate", "axis-title", "end"),
-        Mark("path", {"d": f"M{x(0)} {y(0)}L{x(1)} {y(1)}", "class": "diagonal"}),
-    ]
+    bottom = 330.0
+    side_title = f"True positive rate {when} the update"
+    x, y, marks = unit_square(bottom, "False positive rate", side_title)
     areas = []
     for i, group in enumerate(drawn(roc)):
-        before = when == "before"
-        curve = group.curve_before if before else group.curve_after
-        area = group.auc_before if before else group.auc_after
-        if curve:
+        if curve := getattr(group, f"curve_{when}"):
+            area = getattr(group, f"auc_{when}")
             marks.append(chart_path([(x(a), y(b)) for a, b in curve], f"roc roc-{i}"))
             areas.append(f"{shorten(group.name, 40)}: {estimate(area or UNDEFINED, 'number', 3)}")
     label = f"ROC curves of groups {when} the update. Areas under the curves: {'; '.join(areas)}."

@@ -5,19 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from commod._record import (
-    Audit,
-    Card,
-    CardLine,
-    Concept,
-    EditRecord,
-    Segments,
-    Step,
-    TradeOff,
-    record_words,
-)
+from commod import _record
 from commod._reporting.render import texts
-from commod._reporting.render.cells import (
+from commod._reporting.render.tables import (
     Cell,
     ReportTable,
     figure,
@@ -42,7 +32,7 @@ MOST_TERMS = 400  # of an unfolded scorecard; the audit's JSON has all of them
 _DIRECTIONS = {"gain": "▲ gain", "loss": "▼ loss"}
 
 
-def segments(rules: Segments, caption: str) -> ReportTable:
+def segments(rules: _record.Segments, caption: str) -> ReportTable:
     """Return the rules that describe who changes."""
     return table_of(
         "segments",
@@ -64,7 +54,7 @@ def segments(rules: Segments, caption: str) -> ReportTable:
     )
 
 
-def step_segments(rules: Segments) -> ReportTable:
+def step_segments(rules: _record.Segments) -> ReportTable:
     """Return the rules of one step; without intervals, because their level is not known."""
     table = segments(rules, "Rules that describe who changes.")
     kept = (0, 1, 2, 4)
@@ -76,7 +66,7 @@ def step_segments(rules: Segments) -> ReportTable:
 
 
 def scorecard(
-    card: Card, caption: str, *, with_spread: bool = True, most: int = SHOWN_TERMS
+    card: _record.Card, caption: str, *, with_spread: bool = True, most: int = SHOWN_TERMS
 ) -> ReportTable:
     """Return the total scorecard; only its strongest terms if there are more than `most`."""
     terms = _strongest(card.lines, most)
@@ -95,7 +85,7 @@ def scorecard(
     return replace(table, rows=((*start, *empty), *table.rows))
 
 
-def scorecard_caption(audit: Audit, card: Card) -> str:
+def scorecard_caption(audit: _record.Audit, card: _record.Card) -> str:
     """Return the caption of the audited update's scorecard."""
     return (
         f"Total points on {_sum(card)}. Spread is the standard deviation of what a term adds to "
@@ -103,12 +93,12 @@ def scorecard_caption(audit: Audit, card: Card) -> str:
     )
 
 
-def total_caption(card: Card, every_term: bool = False) -> str:
+def total_caption(card: _record.Card, every_term: bool = False) -> str:
     """Return the caption of a scorecard without spread, or with every term."""
     return f"Total points on {_sum(card)}{', every term' if every_term else ''}."
 
 
-def rule_sentences(audit: Audit, card: Card) -> list[str]:
+def rule_sentences(audit: _record.Audit, card: _record.Card) -> list[str]:
     """Return how the points of the update decide, one sentence for each step."""
     request = audit.request
     if card.rule is None:
@@ -125,12 +115,12 @@ def rule_sentences(audit: Audit, card: Card) -> list[str]:
     return [*sentences, f"{texts.sentence_case(POSITIVE_POINTS)}.", EVIDENCE]
 
 
-def _sum(card: Card) -> str:
+def _sum(card: _record.Card) -> str:
     """Return what the points of a card add up to."""
     return "r" if card.rule is None else "the sum"
 
 
-def edits(audit: Audit) -> ReportTable:
+def edits(audit: _record.Audit) -> ReportTable:
     """Return the edits by hand, oldest first, with the figures before and after each."""
     metric = audit.fairness[0].name
     return table_of(
@@ -140,7 +130,10 @@ def edits(audit: Audit) -> ReportTable:
         audit.edits,
         (
             ("When", lambda e: Cell(e.when, "" if e.by is None else f"by {e.by}")),
-            ("What", lambda e: Cell(record_words(e, with_origin=False), e.note or "", limit=300)),
+            (
+                "What",
+                lambda e: Cell(_record.record_words(e, with_origin=False), e.note or "", limit=300),
+            ),
             (metric, lambda e: text(_before_after(e, "fairness", three_digits))),
             ("Changed", lambda e: text(_before_after(e, "change_rate", percent))),
             ("Gains", lambda e: text(_before_after(e, "n_gains", count))),
@@ -150,11 +143,15 @@ def edits(audit: Audit) -> ReportTable:
     )
 
 
-def _before_after(record: EditRecord, name: str, write: Callable[[float | None], str]) -> str:
+def _before_after(
+    record: _record.EditRecord, name: str, write: Callable[[float | None], str]
+) -> str:
     return " → ".join(write(getattr(side, name)) for side in (record.before, record.after))
 
 
-def concept_terms(card: Card, concept: Concept, most: int = SHOWN_TERMS) -> ReportTable:
+def concept_terms(
+    card: _record.Card, concept: _record.Concept, most: int = SHOWN_TERMS
+) -> ReportTable:
     """Return the points of one concept: on −r, or on the sum where that is evidence."""
     hidden = len(concept.lines) - most
     heading, meaning = "Points on −r", "positive points push towards a change"
@@ -164,16 +161,13 @@ def concept_terms(card: Card, concept: Concept, most: int = SHOWN_TERMS) -> Repo
         f"concept-{concept.number}",
         f"{heading}: {meaning}.",
         concept.lines[:most],
-        (
-            ("Term", lambda t: Cell(t.text, t.unit)),
-            (heading, lambda t: figure(t.points, points)),
-        ),
+        (("Term", lambda t: Cell(t.text, t.unit)), (heading, lambda t: figure(t.points, points))),
         sortable=False,
         more=f"{count(hidden)} weaker terms are not shown." if hidden > 0 else "",
     )
 
 
-def concepts(audit: Audit, card: Card) -> ReportTable:
+def concepts(audit: _record.Audit, card: _record.Card) -> ReportTable:
     """Return how often decisions change where a concept is active and where it is not."""
     return table_of(
         "concepts",
@@ -192,14 +186,14 @@ def concepts(audit: Audit, card: Card) -> ReportTable:
     )
 
 
-def _fewest(step: Step) -> Cell:
+def _fewest(step: _record.Step) -> Cell:
     """Return the exact limit of a step, and its blind limit where it was estimated."""
     blind = step.blind_limit
     note = f"without the group an estimated {estimate(blind)}" if blind else ""
     return replace(figure(step.limit, percent), note=note)
 
 
-def steps(trade_off: TradeOff) -> ReportTable:
+def steps(trade_off: _record.TradeOff) -> ReportTable:
     """Return all steps of a trade-off, one row each, after a row for the base model."""
     table = table_of(
         "steps",
@@ -267,13 +261,13 @@ def _changes(n: float, share: float) -> Cell:
     return Cell(count(n), percent(share), n, "number")
 
 
-def _rules(rules: Segments | None) -> str:
+def _rules(rules: _record.Segments | None) -> str:
     if rules is None:
         return NOT_KNOWN
     return "; ".join(f"{s.direction}: {s.text}" for s in rules.segments) or "nobody"
 
 
-def _strongest(terms: Sequence[CardLine], most: int) -> Sequence[CardLine]:
+def _strongest(terms: Sequence[_record.CardLine], most: int) -> Sequence[_record.CardLine]:
     """Return the `most` terms that vary most in r, in their given order."""
 
     def strength(i: int) -> float:
@@ -284,7 +278,7 @@ def _strongest(terms: Sequence[CardLine], most: int) -> Sequence[CardLine]:
     return [terms[i] for i in sorted(kept)]
 
 
-def _effect(card: Card, term: CardLine) -> Cell:
+def _effect(card: _record.Card, term: _record.CardLine) -> Cell:
     if not term.points:
         return Cell("nothing", tone="keep")
     if card.rule is None:
@@ -305,12 +299,12 @@ def _pushing(effect: str, is_push: bool) -> Cell:
     return Cell(effect, tone="push" if is_push else "keep")
 
 
-def _spread(term: CardLine) -> Cell:
+def _spread(term: _record.CardLine) -> Cell:
     if term.spread is None:
         return Cell("not measured", kind="number")
     return figure(term.spread, three_digits)
 
 
-def _concept_number(term: CardLine) -> Cell:
+def _concept_number(term: _record.CardLine) -> Cell:
     label = "several" if term.concept is None else str(term.concept)
     return Cell(label, "", term.concept, "number")

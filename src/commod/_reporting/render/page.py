@@ -1,22 +1,31 @@
-"""Render an audit as one HTML page that needs no network, no fonts and no other file."""
+"""Render an audit as Markdown, or as one HTML page that needs no network and no other file."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
+import re
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from markupsafe import Markup
 
+from commod import _text
 from commod._record import Audit, Card, Segments, Shipped, Step, TradeOff
-from commod._reporting.render import charts, explanation_tables, texts
-from commod._reporting.render.cells import ReportTable
+from commod._reporting.render import charts, curves, explanation_tables, tables, texts
 from commod._reporting.render.embedding import block_text
-from commod._reporting.render.templating import environment
+from commod._reporting.render.tables import ReportTable
 from commod._reporting.render.texts import ShortNames
 from commod._text import count, number, percent
+
+_FILTERS = ("count", "estimate", "n_of", "number", "percent", "plain")
+_ACTIVE = re.compile(r"([\\`*_{}\[\]#|~$!=^@])")
+_LINE_START = re.compile(r"^([-+]|\d+[.)])")
+_ADDRESS = re.compile(r"(?i)\b(www)\.|(:)//")
 
 
 def render_html(
@@ -53,6 +62,31 @@ def render_html(
         script=Markup(script),
         style_hash=_digest(style),
         script_hash=_digest(script),
+    )
+
+
+def render_markdown(
+    audit: Audit, trade_off: TradeOff | None = None, shipped: Shipped | None = None
+) -> str:
+    """Return the report as Markdown; a trade-off becomes a table of its steps.
+
+    Parameters
+    ----------
+    audit : Audit
+    trade_off : TradeOff, default=None
+        The steps of a frontier.
+    shipped : Shipped, default=None
+        The patch that the report belongs to. A comment then holds the audit and this record as
+        JSON.
+    """
+    template = environment(autoescape=False).get_template("report.md")
+    return template.render(
+        audit=audit,
+        trade_off=trade_off,
+        shipped=shipped,
+        block=None if shipped is None else block_text(audit, shipped),
+        names=texts.ShortNames(),
+        fairness=texts.asked_fairness(audit),
     )
 
 
@@ -166,3 +200,43 @@ def _nearest(values: list[Any], aim: float) -> int:
 
 def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+# The environments of both formats -----------------------------------------------------------------
+
+
+@cache
+def environment(*, autoescape: bool) -> Environment:
+    """Return the environment for HTML (escaped automatically) or Markdown (filter `markdown`)."""
+    made = Environment(
+        loader=PackageLoader("commod._reporting.render"),
+        autoescape=autoescape,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=not autoescape,
+    )
+    made.globals.update(tables=tables, explained=explanation_tables, curves=curves)
+    made.globals.update(charts=charts, texts=texts)
+    made.filters.update({name: getattr(_text, name) for name in _FILTERS}, markdown=_markdown)
+    return made
+
+
+def inert(text: str) -> str:
+    r"""Return text that Markdown shows as it is: without markup, HTML or links.
+
+    Examples
+    --------
+    >>> print(inert("a|b *c* <i> www.d.e"))
+    a\|b \*c\* &lt;i&gt; www\.d.e
+    """
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = _ACTIVE.sub(r"\\\1", text)
+    text = _ADDRESS.sub(lambda match: match[0].replace(".", r"\.").replace(":", r"\:"), text)
+    return _LINE_START.sub(lambda match: match[0][:-1] + "\\" + match[0][-1], text)
+
+
+@pass_context
+def _markdown(context: Context, text: str, limit: int = texts.SENTENCE_LIMIT) -> str:
+    """Return text for Markdown: cut by the report's `names`, and escaped."""
+    return inert(context["names"](text, limit))

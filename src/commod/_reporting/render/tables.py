@@ -1,38 +1,119 @@
-"""Tables of an audit's figures: groups, metrics, scores, subgroups, checks and stability."""
+"""Tables of a report as plain text: their cells, and those of all figures of an audit.
+
+HTML, Markdown and the slider show the same tables.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any, TypeVar
 
-from commod._record import (
-    Agreement,
-    Audit,
-    Calibration,
-    Estimate,
-    Fairness,
-    Gap,
-    Group,
-    Quality,
-    Shipped,
-    StabilitySummary,
-    Stratum,
-    StratumTable,
-    by_importance,
-    is_evidence,
-)
+from commod import _record
 from commod._reporting.render import texts
-from commod._reporting.render.cells import (
-    Cell,
-    ReportTable,
-    figure,
-    interval,
-    sentence,
-    table_of,
-    text,
-    three_digits,
+from commod._text import (
+    NOT_KNOWN,
+    at_bound,
+    count,
+    n_of,
+    number,
+    percent,
+    percentage_points,
+    signed_number,
 )
-from commod._text import at_bound, count, n_of, percent, percentage_points, signed_number
+
+Record = TypeVar("Record")
+Columns = Sequence[tuple[str, Callable[[Record], "Cell"]]]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A text, a note in smaller letters below it, a value to sort by, and how to show them.
+
+    `kind` is "text" or "number"; `tone` names a colour of the style sheet; `limit` is the number of
+    characters after which the text is cut.
+    """
+
+    text: str
+    note: str = ""
+    sort: float | None = None
+    kind: str = "text"
+    tone: str = ""
+    limit: int = texts.NAME_LIMIT
+
+
+@dataclass(frozen=True)
+class ReportTable:
+    """A caption, the names of the columns, rows of cells, and a sentence on omitted rows."""
+
+    key: str
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    sortable: bool = True
+    more: str = ""
+
+
+def table_of(
+    key: str,
+    caption: str,
+    records: Iterable[Record],
+    columns: Columns[Record],
+    *,
+    sortable: bool = True,
+    more: str = "",
+) -> ReportTable:
+    """Return a table with one row per record; a column is its name and a function of a record."""
+    names = tuple(name for name, _ in columns)
+    rows = tuple(tuple(cell(record) for _, cell in columns) for record in records)
+    return ReportTable(key, caption, names, rows, sortable, more)
+
+
+def text(value: Any) -> Cell:
+    """Return a cell with a name or a short text."""
+    return Cell(str(value))
+
+
+def sentence(value: str) -> Cell:
+    """Return a cell with a sentence."""
+    return Cell(value, limit=texts.SENTENCE_LIMIT)
+
+
+def figure(
+    value: float | None, write: Callable[[float | None], str] = count, reason: str = ""
+) -> Cell:
+    """Return a cell with a number; `reason` says why it may be missing."""
+    return Cell(write(value), reason if value is None else "", value, "number")
+
+
+def interval(
+    estimate: _record.Estimate | None,
+    write: Callable[[float | None], str] = percent,
+    reason: str = "no labels",
+) -> Cell:
+    """Return a cell with a figure and its interval as a note, or with why there is none."""
+    if estimate is None:
+        return Cell(NOT_KNOWN, reason, None, "number")
+    if estimate.value is None:
+        return Cell(NOT_KNOWN, "undefined here", None, "number")
+    low, high = estimate.low, estimate.high
+    if low is None and high is None:
+        note = "no interval"
+    elif low is None or high is None:
+        note = f"at most {write(high)}" if low is None else f"at least {write(low)}"
+    else:
+        without_unit = write(low).removesuffix("%").removesuffix(" points")
+        note = f"{without_unit} to {write(high)}"
+    return Cell(write(estimate.value), note, estimate.value, "number")
+
+
+def three_digits(value: float | None) -> str:
+    """Return a number with three digits behind the point."""
+    return number(value, 3)
+
+
+# The tables ---------------------------------------------------------------------------------------
 
 MOST_COLUMNS = 30  # that recur in refits
 MOST_GROUPS = 60
@@ -46,7 +127,7 @@ STATES = {
 # Groups -------------------------------------------------------------------------------------------
 
 
-def rates(audit: Audit) -> ReportTable:
+def rates(audit: _record.Audit) -> ReportTable:
     """Return the favourable outcome by group before and after: the numbers of the first chart."""
     return table_of(
         "rates",
@@ -56,14 +137,13 @@ def rates(audit: Audit) -> ReportTable:
         (
             ("Group", lambda g: text(g.name)),
             ("People", lambda g: figure(g.n)),
-            ("Before", _of_group(lambda g: interval(g.favorable_before))),
-            ("After", _of_group(lambda g: interval(g.favorable_after))),
+            *_before_and_after("", "favorable"),
         ),
         more=_omitted_groups(len(audit.groups)),
     )
 
 
-def outcomes(audit: Audit) -> ReportTable:
+def outcomes(audit: _record.Audit) -> ReportTable:
     """Return gains, losses and rates of both outcomes by group."""
     counted = texts.sentence_case(texts.counted_outcome(audit.request).removeprefix("the "))
     return table_of(
@@ -75,16 +155,14 @@ def outcomes(audit: Audit) -> ReportTable:
             ("People", lambda g: figure(g.n)),
             ("Gains", _of_group(lambda g: figure(g.n_gains))),
             ("Losses", _of_group(lambda g: figure(g.n_losses))),
-            ("Favourable before", _of_group(lambda g: interval(g.favorable_before))),
-            ("Favourable after", _of_group(lambda g: interval(g.favorable_after))),
-            (f"{counted} before", _of_group(lambda g: interval(g.selected_before))),
-            (f"{counted} after", _of_group(lambda g: interval(g.selected_after))),
+            *_before_and_after("Favourable", "favorable"),
+            *_before_and_after(counted, "selected"),
         ),
         more=_omitted_groups(len(audit.groups)),
     )
 
 
-def errors(audit: Audit) -> ReportTable:
+def errors(audit: _record.Audit) -> ReportTable:
     """Return accuracy, error rates and mean scores by group."""
     return table_of(
         "errors",
@@ -96,20 +174,16 @@ def errors(audit: Audit) -> ReportTable:
                 f"Truly {texts.counted_outcome(audit.request)}",
                 _of_group(lambda g: figure(g.n_positive_labels, reason="no labels")),
             ),
-            ("Accuracy before", _of_group(lambda g: interval(g.accuracy_before))),
-            ("Accuracy after", _of_group(lambda g: interval(g.accuracy_after))),
-            ("True positives before", _of_group(lambda g: interval(g.true_positive_before))),
-            ("True positives after", _of_group(lambda g: interval(g.true_positive_after))),
-            ("False positives before", _of_group(lambda g: interval(g.false_positive_before))),
-            ("False positives after", _of_group(lambda g: interval(g.false_positive_after))),
-            ("Mean score before", _of_group(lambda g: figure(g.mean_score_before, three_digits))),
-            ("Mean score after", _of_group(lambda g: figure(g.mean_score_after, three_digits))),
+            *_before_and_after("Accuracy", "accuracy"),
+            *_before_and_after("True positives", "true_positive"),
+            *_before_and_after("False positives", "false_positive"),
+            *_before_and_after("Mean score", "mean_score", partial(figure, write=three_digits)),
         ),
         more=_omitted_groups(len(audit.groups)),
     )
 
 
-def reference(audit: Audit) -> ReportTable:
+def reference(audit: _record.Audit) -> ReportTable:
     """Return adverse impact ratio and standardised mean difference of each group."""
     score = texts.score_label(audit.request)
     return table_of(
@@ -122,28 +196,36 @@ def reference(audit: Audit) -> ReportTable:
         _shown_groups(audit),
         (
             ("Group", lambda g: Cell(g.name, "reference" if g.is_reference else "")),
-            ("Impact ratio before", _of_group(lambda g: figure(g.impact_before, three_digits))),
-            ("Impact ratio after", _of_group(lambda g: figure(g.impact_after, three_digits))),
-            (
-                "Mean difference before",
-                _of_group(lambda g: figure(g.score_gap_before, three_digits, "no scores")),
-            ),
-            (
-                "Mean difference after",
-                _of_group(lambda g: figure(g.score_gap_after, three_digits, "no scores")),
+            *_before_and_after("Impact ratio", "impact", partial(figure, write=three_digits)),
+            *_before_and_after(
+                "Mean difference",
+                "score_gap",
+                partial(figure, write=three_digits, reason="no scores"),
             ),
         ),
         more=_omitted_groups(len(audit.groups)),
     )
 
 
-def _of_group(cell: Callable[[Group], Cell]) -> Callable[[Group], Cell]:
+def _before_and_after(
+    title: str, name: str, cell: Callable[[Any], Cell] = interval
+) -> Columns[_record.Group]:
+    """Return the columns of a figure of groups before and after the update."""
+
+    def column(when: str) -> tuple[str, Callable[[_record.Group], Cell]]:
+        heading = f"{title} {when}" if title else when.capitalize()
+        return heading, _of_group(lambda group: cell(getattr(group, f"{name}_{when}")))
+
+    return column("before"), column("after")
+
+
+def _of_group(cell: Callable[[_record.Group], Cell]) -> Callable[[_record.Group], Cell]:
     """Return `cell` for groups that are described; a hidden group gets the reason instead."""
     hidden = Cell("not shown", "too few people", None, "number")
     return lambda group: hidden if group.n_gains is None else cell(group)
 
 
-def small_groups(audit: Audit) -> ReportTable:
+def small_groups(audit: _record.Audit) -> ReportTable:
     """Return the groups that are too small to compare."""
     return table_of(
         "small-groups",
@@ -161,7 +243,7 @@ def small_groups(audit: Audit) -> ReportTable:
     )
 
 
-def subgroups(audit: Audit) -> ReportTable:
+def subgroups(audit: _record.Audit) -> ReportTable:
     """Return the subgroups that fare worse than their peers."""
     return table_of(
         "subgroups",
@@ -177,9 +259,7 @@ def subgroups(audit: Audit) -> ReportTable:
             (
                 "Compared with",
                 lambda s: Cell(
-                    s.compared_with,
-                    f"{count(s.n_others)} people",
-                    limit=texts.SENTENCE_LIMIT // 4,
+                    s.compared_with, f"{count(s.n_others)} people", limit=texts.SENTENCE_LIMIT // 4
                 ),
             ),
             ("Their share", lambda s: figure(s.others, percent)),
@@ -188,7 +268,7 @@ def subgroups(audit: Audit) -> ReportTable:
     )
 
 
-def _shown_groups(audit: Audit) -> list[Group]:
+def _shown_groups(audit: _record.Audit) -> list[_record.Group]:
     """Return at most `MOST_GROUPS` groups, those that are compared first."""
     return sorted(audit.groups, key=lambda group: not group.compared)[:MOST_GROUPS]
 
@@ -201,7 +281,7 @@ def _omitted_groups(n: int) -> str:
 # Who changes --------------------------------------------------------------------------------------
 
 
-def outscoring(audit: Audit) -> ReportTable:
+def outscoring(audit: _record.Audit) -> ReportTable:
     """Return how those who change score beside those who do not, in all groups and by group."""
     records = []
     for figures in audit.outscoring:
@@ -228,7 +308,7 @@ def outscoring(audit: Audit) -> ReportTable:
     )
 
 
-def true_shares(audit: Audit) -> ReportTable:
+def true_shares(audit: _record.Audit) -> ReportTable:
     """Return how often the true label is favourable, for those who change and the others."""
     return table_of(
         "true-shares",
@@ -247,22 +327,22 @@ def true_shares(audit: Audit) -> ReportTable:
 # Metrics and checks -------------------------------------------------------------------------------
 
 
-def fairness(audit: Audit) -> ReportTable:
+def fairness(audit: _record.Audit) -> ReportTable:
     """Return every fairness metric before and after."""
     n = audit.fairness[0].n if audit.fairness else None
 
-    def bound_of(metric: Fairness) -> float | None:
+    def bound_of(metric: _record.Fairness) -> float | None:
         """Return the bound of a metric; audits of earlier versions have it in the request only."""
         return audit.request.target if metric.asked and metric.bound is None else metric.bound
 
-    def figures(metric: Fairness, value: Estimate) -> Cell:
+    def figures(metric: _record.Fairness, value: _record.Estimate) -> Cell:
         """Return a value; that of a requested metric never reads like the bound it misses."""
         bound = bound_of(metric)
         if not metric.asked or bound is None:
             return interval(value, three_digits)
         return interval(value, partial(texts.bounded_number, bound=bound))
 
-    def asked(metric: Fairness) -> Cell:
+    def asked(metric: _record.Fairness) -> Cell:
         bound = bound_of(metric)
         if not metric.asked or bound is None:
             return text("")
@@ -287,9 +367,9 @@ def fairness(audit: Audit) -> ReportTable:
     )
 
 
-def proxies(audit: Audit) -> ReportTable:
+def proxies(audit: _record.Audit) -> ReportTable:
     """Return how well the update predicts who belongs to a group."""
-    learned = "the evidence" if is_evidence(audit.card) else "−r"
+    learned = "the evidence" if _record.is_evidence(audit.card) else "−r"
     return table_of(
         "proxies",
         "How well the update predicts who belongs to a group: area under the curve. 0.5 means not "
@@ -307,7 +387,7 @@ def proxies(audit: Audit) -> ReportTable:
     )
 
 
-def checks(audit: Audit) -> list[tuple[str, ReportTable]]:
+def checks(audit: _record.Audit) -> list[tuple[str, ReportTable]]:
     """Return a heading and a table for each severity; each state has a sign and a word."""
     return [
         (
@@ -324,17 +404,17 @@ def checks(audit: Audit) -> list[tuple[str, ReportTable]]:
                 ),
             ),
         )
-        for severity, group in by_importance(audit.checks)
+        for severity, group in _record.by_importance(audit.checks)
     ]
 
 
-def gaps(audit: Audit, shipped: Shipped) -> ReportTable:
+def gaps(audit: _record.Audit, shipped: _record.Shipped) -> ReportTable:
     """Return the figures on the rows of the fit and on the audited rows, and their difference."""
 
-    def written(gap: Gap, value: float | None) -> Cell:
+    def written(gap: _record.Gap, value: float | None) -> Cell:
         return figure(value, percent if gap.kind == "percent" else three_digits, "not measured")
 
-    def difference(gap: Gap) -> Cell:
+    def difference(gap: _record.Gap) -> Cell:
         if gap.kind == "percent":
             return figure(gap.difference, percentage_points)
         return figure(gap.difference, lambda value: signed_number(value, 3))
@@ -357,7 +437,7 @@ def gaps(audit: Audit, shipped: Shipped) -> ReportTable:
 # Accuracy and scores ------------------------------------------------------------------------------
 
 
-def quality(audit: Audit, summary: Quality) -> ReportTable:
+def quality(audit: _record.Audit, summary: _record.Quality) -> ReportTable:
     """Return accuracy and area under the curve before and after."""
     auc_before, auc_after, auc_loss = (
         interval(area, three_digits, "not measured")
@@ -380,7 +460,7 @@ def quality(audit: Audit, summary: Quality) -> ReportTable:
     )
 
 
-def agreement(audit: Audit, scores: Agreement) -> ReportTable:
+def agreement(audit: _record.Audit, scores: _record.Agreement) -> ReportTable:
     """Return how close the scores before and after are."""
     rank = scores.rank_correlation
     return table_of(
@@ -398,7 +478,7 @@ def agreement(audit: Audit, scores: Agreement) -> ReportTable:
     )
 
 
-def calibration(audit: Audit, curves: Calibration) -> ReportTable:
+def calibration(audit: _record.Audit, curves: _record.Calibration) -> ReportTable:
     """Return mean scores and observed shares, before and after."""
     bins = [
         (f"{when} {i}", score_bin)
@@ -423,7 +503,7 @@ def calibration(audit: Audit, curves: Calibration) -> ReportTable:
     )
 
 
-def brier_scores(audit: Audit, curves: Calibration) -> ReportTable:
+def brier_scores(audit: _record.Audit, curves: _record.Calibration) -> ReportTable:
     """Return Brier score and mean distance of each kind of score."""
     rows = [
         ("Base score (before)", curves.brier_before, curves.error_before),
@@ -445,7 +525,7 @@ def brier_scores(audit: Audit, curves: Calibration) -> ReportTable:
     )
 
 
-def changed_calibration(audit: Audit, curves: Calibration) -> ReportTable:
+def changed_calibration(audit: _record.Audit, curves: _record.Calibration) -> ReportTable:
     """Return the calibrated probability of people who change, beside their true labels."""
     people = (("▲ gain", curves.gains), ("▼ loss", curves.losses))
     return table_of(
@@ -467,7 +547,7 @@ def changed_calibration(audit: Audit, curves: Calibration) -> ReportTable:
 # Stability ----------------------------------------------------------------------------------------
 
 
-def stability_histogram(stability: StabilitySummary) -> ReportTable:
+def stability_histogram(stability: _record.StabilitySummary) -> ReportTable:
     """Return how many people change in which share of the refits."""
     n_bins = len(stability.histogram)
     return table_of(
@@ -488,7 +568,7 @@ def stability_histogram(stability: StabilitySummary) -> ReportTable:
     )
 
 
-def stability_columns(stability: StabilitySummary) -> ReportTable:
+def stability_columns(stability: _record.StabilitySummary) -> ReportTable:
     """Return the share of refits whose scorecard uses each column."""
     shares = sorted(stability.columns.items(), key=lambda item: -item[1])
     n_more = len(shares) - MOST_COLUMNS
@@ -496,10 +576,7 @@ def stability_columns(stability: StabilitySummary) -> ReportTable:
         "stability-columns",
         f"Share of the {count(stability.n_refits)} refits whose scorecard uses a column.",
         shares[:MOST_COLUMNS],
-        (
-            ("Column", lambda item: text(item[0])),
-            ("Refits", lambda item: figure(item[1], percent)),
-        ),
+        (("Column", lambda item: text(item[0])), ("Refits", lambda item: figure(item[1], percent))),
         more=f"{count(n_more)} columns that recur less often are not shown." if n_more > 0 else "",
     )
 
@@ -509,12 +586,14 @@ def stability_columns(stability: StabilitySummary) -> ReportTable:
 MAX_STRATA = 30  # in a report; the JSON of the audit has all of them
 
 
-def strata(audit: Audit) -> list[tuple[Fairness, ReportTable]]:
+def strata(audit: _record.Audit) -> list[tuple[_record.Fairness, ReportTable]]:
     """Return each conditional metric with a table of its strata, the least fair first."""
     return [(f, _strata(audit, f, f.strata)) for f in audit.fairness if f.strata is not None]
 
 
-def _strata(audit: Audit, metric: Fairness, found: StratumTable) -> ReportTable:
+def _strata(
+    audit: _record.Audit, metric: _record.Fairness, found: _record.StratumTable
+) -> ReportTable:
     """Return one row per stratum and group; a stratum is named and measured in its first row."""
     rows = [
         (stratum if i == 0 else None, group)
@@ -525,7 +604,7 @@ def _strata(audit: Audit, metric: Fairness, found: StratumTable) -> ReportTable:
     def rates(values: Sequence[float | None]) -> Cell:
         return Cell(" / ".join(percent(value) for value in values), kind="number")
 
-    def value(stratum: Stratum | None, when: str) -> Cell:
+    def value(stratum: _record.Stratum | None, when: str) -> Cell:
         if stratum is None:
             return text("")
         number = getattr(stratum, when)

@@ -9,10 +9,8 @@ from typing import Any, cast
 
 from commod._io.files import write_whole
 from commod._record import Audit, Shipped, TradeOff
-from commod._reporting.render import texts
-from commod._reporting.render.embedding import block_text, report_data, sealed
-from commod._reporting.render.page import render_html
-from commod._reporting.render.templating import environment
+from commod._reporting.render.embedding import report_data, sealed
+from commod._reporting.render.page import render_html, render_markdown
 from commod.exceptions import InputError, InputTypeError
 
 
@@ -116,28 +114,3 @@ def _trade_off(frontier: Any) -> TradeOff | None:
             f"{type(frontier).__name__}."
         )
     return trade_off
-
-
-def render_markdown(
-    audit: Audit, trade_off: TradeOff | None = None, shipped: Shipped | None = None
-) -> str:
-    """Return the report as Markdown; a trade-off becomes a table of its steps.
-
-    Parameters
-    ----------
-    audit : Audit
-    trade_off : TradeOff, default=None
-        The steps of a frontier.
-    shipped : Shipped, default=None
-        The patch that the report belongs to. A comment then holds the audit and this record as
-        JSON.
-    """
-    template = environment(autoescape=False).get_template("report.md")
-    return template.render(
-        audit=audit,
-        trade_off=trade_off,
-        shipped=shipped,
-        block=None if shipped is None else block_text(audit, shipped),
-        names=texts.ShortNames(),
-        fairness=texts.asked_fairness(audit),
-    )
