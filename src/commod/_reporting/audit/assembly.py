@@ -25,7 +25,7 @@ from commod._reporting.audit.stated import ConditionCounts
 from commod._reporting.explain import Explanation
 from commod._statistics.unknown_groups import no_interval_text
 from commod._text import list_names, n_of, verb
-from commod.patch.versions import library_versions
+from commod.patch.fingerprint import library_versions
 
 
 def make_audit(
