@@ -457,19 +457,18 @@ def rule_of(content: Content) -> EvidenceRule | None:
     )
 
 
-def gated_in(
-    engine: Operations, gate: Ratio, ratio: Any, score: Any, distance: Any, base: Base
-) -> Any:
+def gated_in(engine: Operations, content: Content, ratio: Any, score: Any, distance: Any) -> Any:
     """Return the ratio, held at 1 where direction or `max_margin` forbid a change.
 
     Values are those of an engine; see `Operations`.
     """
+    gate, threshold = content.ratio, content.base.threshold
     if gate.max_margin is not None:
         ratio = engine.where(distance > gate.max_margin, 1.0, ratio)
     if not gate.may_raise:
-        ratio = engine.where(score <= base.threshold, 1.0, ratio)
+        ratio = engine.where(score <= threshold, 1.0, ratio)
     if not gate.may_lower:
-        ratio = engine.where(score > base.threshold, 1.0, ratio)
+        ratio = engine.where(score > threshold, 1.0, ratio)
     return ratio
 
 

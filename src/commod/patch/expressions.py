@@ -245,10 +245,10 @@ def _is_between(value: nw.Expr, low: float, high: float) -> nw.Expr:
 
 def ratio_of(applied: Applied, content: Content, total: nw.Expr) -> nw.Expr:
     """Add the ratio as a column."""
-    base, gate = content.base, content.ratio
-    rule, is_above = rule_of(content), applied.score > base.threshold
+    rule, is_above = rule_of(content), applied.score > content.base.threshold
     ratio = total if rule is None else rule.ratio_in(applied, total, applied.distance, is_above)
-    return applied.kept(gated_in(applied, gate, ratio, applied.score, applied.distance, base), "r")
+    ratio = gated_in(applied, content, ratio, applied.score, applied.distance)
+    return applied.kept(ratio, "r")
 
 
 def decisions_of(applied: Applied, content: Content, ratio: nw.Expr) -> tuple[nw.Expr, nw.Expr]:

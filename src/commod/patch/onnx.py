@@ -115,7 +115,7 @@ def write_onnx(content: Content, calibrated: bool = False) -> Any:
     rule = rule_of(content)
     if rule is not None:
         ratio = rule.ratio_in(graph, ratio, distance, score > content.base.threshold)
-    ratio = gated_in(graph, content.ratio, ratio, score, distance, content.base)
+    ratio = gated_in(graph, content, ratio, score, distance)
     flipped = is_changed(ratio, is_at_threshold)
     positive = (score > threshold) ^ flipped
     if content.score_edit == "changed_only":
