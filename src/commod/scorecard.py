@@ -58,6 +58,54 @@ ADD_POINTS = "Add the points."
 MAX_EXPONENT = 30.0  # sigmoid(30) is 1 - 1e-13; some SQL engines refuse exp of large numbers
 
 
+class Operations:
+    """The operations that the decision rule is written in, for NumPy: values are arrays (n,).
+
+    The rule is written once, below, with these operations and with those of Python. A subclass
+    computes it in another engine, so all engines agree.
+
+    Examples
+    --------
+    >>> NUMPY.minimum(np.array([0.2, 0.7]), 0.5)
+    array([0.2, 0.5])
+    """
+
+    def number(self, value: float) -> Any:
+        """Return a number that several steps of the rule use."""
+        return value
+
+    def kept(self, value: Any) -> Any:
+        """Return a value that is computed once, although the rule reads it several times."""
+        return value
+
+    def where(self, condition: Any, value: Any, other: Any) -> Any:
+        """Return the value where the condition holds, elsewhere the other value."""
+        return np.where(condition, value, other)
+
+    def minimum(self, value: Any, bound: float) -> Any:
+        """Return the smaller of a value and a number."""
+        return np.minimum(value, bound)
+
+    def maximum(self, value: Any, bound: float) -> Any:
+        """Return the larger of a value and a number."""
+        return np.maximum(value, bound)
+
+    def clip(self, value: Any, low: Any, high: Any) -> Any:
+        """Return the value, or the nearer end of a range if it lies outside."""
+        return np.clip(value, low, high)
+
+    def logit(self, share: Any, threshold: float) -> Any:
+        """Return logit(share) − logit(threshold)."""
+        return logit(share) - logit(threshold)
+
+    def sigmoid(self, value: Any, one: Any) -> Any:
+        """Return 1 / (1 + exp(−value))."""
+        return expit(value)
+
+
+NUMPY = Operations()
+
+
 @dataclass(frozen=True)
 class EvidenceRule:
     """How the sum v of a scorecard's points becomes a ratio: r = cost − side · v / cut.
@@ -131,15 +179,20 @@ class EvidenceRule:
     def ratio(
         self, total: NDArray[np.float64], scores: NDArray[np.float64], threshold: float
     ) -> NDArray[np.float64]:
-        """Return r of each row, shape (n,), from the sum of its points; 1 where it may not change.
-
-        Every engine computes cost − v · pull in this order, so that all agree bit by bit. None
-        divides v by the cut: polars would multiply by a reciprocal.
-        """
+        """Return r of each row, shape (n,), from the sum of its points; 1 if it may not change."""
         is_above = scores > threshold
-        pull = np.where(is_above, self.pull_above, -self.pull_above)
-        r = self.costs(distances(scores, threshold)) - total * pull
+        r = self.ratio_in(NUMPY, total, distances(scores, threshold), is_above)
         return np.where(np.where(is_above, self.may_lower, self.may_raise), r, 1.0)
+
+    def ratio_in(self, engine: Operations, total: Any, distance: Any, is_above: Any) -> Any:
+        """Return r before any gate, from values of an engine.
+
+        It is cost − v · pull in this order, so that all engines agree bit by bit. None divides v by
+        the cut: polars would multiply by a reciprocal.
+        """
+        pull = engine.where(is_above, self.pull_above, -self.pull_above)
+        cost = distance * self.cost_per_distance + self.fixed_cost
+        return cost - total * pull
 
     def sentences(
         self,
@@ -387,7 +440,7 @@ class Scorecard:
         ]
         width = max((len(name) for name, *_ in rows), default=0)
         are_whole = self.is_whole and all(points.is_integer() for _, points, _ in rows)
-        text = _whole_text if are_whole else _points_text
+        text = _whole_text if are_whole else points_text
         lines = [f"  {name:<{width}}  {text(points):>10}{unit}" for name, points, unit in rows]
         return "\n".join([*heading, *lines])
 
@@ -396,7 +449,7 @@ def _whole_text(points: float) -> str:
     return f"{points:+.0f}"
 
 
-def _points_text(points: float) -> str:
+def points_text(points: float) -> str:
     """Return points as text; points that are small but not 0 never look like 0."""
     return f"{points:+.4f}" if abs(points) >= 0.001 else f"{points:+.3g}"
 
@@ -421,8 +474,16 @@ def margins(scores: NDArray[np.float64], threshold: float) -> NDArray[np.float64
     >>> margins(np.array([0.2, 0.5, 0.8]), 0.5).round(3)
     array([-1.386,  0.   ,  1.386])
     """
-    clipped = np.clip(scores, SCORE_CLIP, 1 - SCORE_CLIP)
-    return np.asarray(logit(clipped) - logit(threshold), dtype=np.float64)
+    return np.asarray(margins_in(NUMPY, scores, scores == threshold, threshold), dtype=np.float64)
+
+
+def margins_in(engine: Operations, scores: Any, is_at_threshold: Any, threshold: float) -> Any:
+    """Return margins from scores of an engine.
+
+    They are exactly 0 at the threshold, so that a large ratio amplifies no rounding.
+    """
+    clipped = engine.kept(engine.clip(scores, SCORE_CLIP, 1 - SCORE_CLIP))
+    return engine.where(is_at_threshold, 0.0, engine.logit(clipped, threshold))
 
 
 def distances(scores: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:
@@ -467,8 +528,12 @@ def decide(
     >>> decide(np.array([0.2, 0.5, 0.9]), np.array([-0.1, -1.0, 0.0]), threshold=0.5)
     array([ True, False,  True])
     """
-    changed = (ratio < 0) & (scores != threshold)
-    return np.asarray((scores > threshold) ^ changed)
+    return np.asarray((scores > threshold) ^ is_changed(ratio, scores == threshold))
+
+
+def is_changed(ratio: Any, is_at_threshold: Any) -> Any:
+    """Return whether a decision changes, from values of any engine."""
+    return (ratio < 0.0) & ~is_at_threshold
 
 
 def new_decisions(base: BaseScores, ratio: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -506,12 +571,24 @@ def edited_scores(
     >>> edited_scores(np.array([0.2, 0.9]), np.array([-1.0, 0.3]), 0.5, "changed_only")
     array([0.5035, 0.9   ])
     """
+    decisions = decide(scores, ratio, threshold)
     if score_edit == "changed_only":
-        changed = decide(scores, ratio, threshold) != (scores > threshold)
+        changed = decisions != (scores > threshold)
         return np.where(changed, crossing_at(threshold).place(scores), scores)
-    exponent = np.clip(ratio * margins(scores, threshold), -MAX_EXPONENT, MAX_EXPONENT)
-    edited = np.where(ratio == 1, scores, expit(exponent + logit(threshold)))
-    return on_their_side(edited, decide(scores, ratio, threshold), threshold)
+    margin = margins(scores, threshold)
+    return np.asarray(all_edited_in(NUMPY, scores, ratio, margin, decisions, threshold))
+
+
+def all_edited_in(
+    engine: Operations, scores: Any, ratio: Any, margin: Any, decisions: Any, threshold: float
+) -> Any:
+    """Return the edited scores of `score_edit="all"`, from values of an engine."""
+    ends = threshold, 1.0, -MAX_EXPONENT, MAX_EXPONENT
+    cut, one, low, high = map(engine.number, ends)
+    exponent = engine.clip(ratio * margin, low, high)
+    edited = engine.sigmoid(exponent + float(logit(threshold)), one)
+    edited = engine.kept(engine.where(ratio == one, scores, edited))
+    return on_their_side_in(engine, edited, decisions, cut, threshold)
 
 
 class Crossing(NamedTuple):
@@ -541,11 +618,13 @@ class Crossing(NamedTuple):
     just_above: float
     just_below: float
 
-    def place(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def place(self, scores: Any, engine: Operations = NUMPY) -> Any:
         """Return each score on the other side of the threshold, shape (n,)."""
-        raised = np.maximum(self.up_start + scores * self.up_slope, self.just_above)
-        lowered = np.minimum(self.down_start - (1.0 - scores) * self.down_slope, self.just_below)
-        return np.where(scores > self.threshold, lowered, raised)
+        raised = scores * self.up_slope + self.up_start
+        lowered = self.down_start - (1.0 - scores) * self.down_slope
+        is_above = scores > self.threshold
+        lowered = engine.minimum(lowered, self.just_below)
+        return engine.where(is_above, lowered, engine.maximum(raised, self.just_above))
 
 
 def crossing_at(threshold: float) -> Crossing:
@@ -597,6 +676,14 @@ def on_their_side(
     >>> on_their_side(np.array([0.7, 0.6]), np.array([True, False]), threshold=0.5)
     array([0.7, 0.5])
     """
-    lowest_positive = math.nextafter(threshold, 1.0)
-    raised = np.where(decisions & (scores <= threshold), lowest_positive, scores)
-    return np.where(~decisions & (raised > threshold), threshold, raised)
+    return np.asarray(on_their_side_in(NUMPY, scores, decisions, threshold, threshold))
+
+
+def on_their_side_in(
+    engine: Operations, scores: Any, decisions: Any, cut: Any, threshold: float
+) -> Any:
+    """Return scores on the side of their decisions, from values of an engine; `cut` is one, too."""
+    is_above = scores > cut
+    raised = engine.where(is_above, scores, math.nextafter(threshold, 1.0))
+    lowered = engine.where(is_above, cut, scores)
+    return engine.where(decisions, raised, lowered)

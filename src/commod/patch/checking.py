@@ -57,10 +57,13 @@ def check_content(content: Content) -> None:
         _check_column(column)
         for term in term_points_of(column):
             _check_term(column.name, term, ratio.concept_weights)
-    check_figures(content)
-    check_calibration(content)
-    if content.history:
-        check_history(content)
+    _check_counts(content)
+    _check_direction(content)
+    _check_target(content)
+    _check_promise(content)
+    _check_unchanged(content)
+    _check_calibration(content)
+    _check_history(content)
 
 
 def _check_base(content: Content) -> None:
@@ -130,7 +133,7 @@ def _check_evidence(ratio: Ratio) -> None:
 
 def _check_asked(content: Content) -> None:
     asked, ratio = content.asked, content.ratio
-    check_constraints(content)
+    _check_constraints(content)
     raising_is_gain = content.labels.favorable_above
     gates = {
         "any": (True, True),
@@ -165,25 +168,16 @@ def _check_reached(content: Content) -> None:
         _check_share(f"reached.{name}", getattr(reached, name))
     for name in ("n_gains", "n_losses"):
         _check_share(f"reached.{name}", getattr(reached, name), float(reached.n_rows))
-    if not re.fullmatch("[0-9a-f]{64}", content.seen.digest):
-        raise InputError(
-            f"The patch has {content.seen.digest[:80]!r} where a digest of columns is expected."
-        )
-    try:
-        datetime.datetime.fromisoformat(content.created)
-    except ValueError as error:
-        raise InputError(
-            f"The patch was created at {content.created[:40]!r}, which is not a date."
-        ) from error
+    _check_digest("columns", content.seen.digest)
+    _check_date("created", content.created)
 
 
 def _check_origin(content: Content) -> None:
     """Check what version 2 of the schema added; None where a file does not know it."""
     if content.schema != SCHEMA:
         raise InputError(f"The patch has schema {content.schema[:80]!r}; expected {SCHEMA!r}.")
-    for name, digest in (("an audit", content.audit), ("scores", content.base.scores_digest)):
-        if digest is not None and not re.fullmatch("[0-9a-f]{64}", digest):
-            raise InputError(f"The patch has {digest[:80]!r} where a digest of {name} is expected.")
+    _check_digest("an audit", content.audit)
+    _check_digest("scores", content.base.scores_digest)
     n_rows = content.seen.n_rows
     if n_rows is not None and not content.reached.n_rows <= n_rows < 2**63:
         raise InputError(
@@ -200,6 +194,18 @@ def _check_origin(content: Content) -> None:
             f"The patch says that {str(left_out.n_groups)[:24]} groups with "
             f"{str(left_out.n_people)[:24]} people were left out; expected two counts."
         )
+
+
+def _check_date(what: str, text: str) -> None:
+    try:
+        datetime.datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InputError(f"The patch was {what} at {text[:40]!r}, which is not a date.") from error
+
+
+def _check_digest(of: str, digest: str | None) -> None:
+    if digest is not None and not re.fullmatch("[0-9a-f]{64}", digest):
+        raise InputError(f"The patch has {digest[:80]!r} where a digest of {of} is expected.")
 
 
 def _check_share(name: str, value: float | None, most: float = 1.0) -> None:
@@ -276,17 +282,12 @@ def _check_numbers(name: str, numbers: Iterable[float]) -> None:
             )
 
 
-def check_history(content: Content) -> None:
+def _check_history(content: Content) -> None:
     """Refuse a history whose versions contradict themselves, or its own figures."""
     reached = content.reached
     while content.history:
         record = content.history[-1].record
-        try:
-            datetime.datetime.fromisoformat(record.when)
-        except ValueError as error:
-            raise InputError(
-                f"The patch was edited at {record.when[:40]!r}, which is not a date."
-            ) from error
+        _check_date("edited", record.when)
         content = before_last_edit(content)
         check_content(replace(content, history=()))
         pairs = (("before", record.before, content.reached), ("after", record.after, reached))
@@ -306,7 +307,7 @@ MOST_KNOTS = 100
 STEEPEST = 1e4  # so that scores that agree to 1e-13 give probabilities that agree to 1e-9
 
 
-def check_calibration(content: Content) -> None:
+def _check_calibration(content: Content) -> None:
     """Refuse what no fitted update can have written; a patch without a map passes."""
     score_map = content.calibration
     if score_map is None:
@@ -360,15 +361,6 @@ def _check_knots(score_map: ScoreMap, threshold: float) -> None:
 ROUNDING = 1e-9  # of a share: a sum of weights may exceed 1 by this much
 FIGURE_ROUNDING = 1e-5  # of a measured figure, which has six digits
 FEW_CHANGES = 4  # the limit is computed for a rounded figure, so it may exceed the changes by these
-
-
-def check_figures(content: Content) -> None:
-    """Refuse what no fitted update can have written."""
-    _check_counts(content)
-    _check_direction(content)
-    _check_target(content)
-    _check_promise(content)
-    _check_unchanged(content)
 
 
 def _check_counts(content: Content) -> None:
@@ -490,7 +482,7 @@ def reached_in(content: Content) -> list[FurtherReached]:
     return [FurtherReached(reached.fairness_before, reached.fairness_after), *reached.further]
 
 
-def check_constraints(content: Content) -> None:
+def _check_constraints(content: Content) -> None:
     """Refuse names that are no constraints, bounds out of range, and missing figures."""
     stated = stated_in(content)
     for constraint, bound in stated:

@@ -1,17 +1,17 @@
 """Define the content of a patch file: scorecard, gate, labels, request, figures and origin.
 
-The classes are the schema `commod.patch/3`. Their fields are the keys of the file. `schema.py` says
+The classes are the schema `commod.patch/3`. Their fields are the keys of the file. `file.py` says
 which of them earlier versions lack; they are None in a patch that was loaded from such a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from commod._data.encoding import (
     BinTerms,
@@ -22,7 +22,7 @@ from commod._data.encoding import (
 )
 from commod._record import EditFigures, EditRecord, FurtherConstraint, ScoreMap, Value
 from commod._record.plain import ADDED_LATER
-from commod.scorecard import DISTANCE_COLUMN, MARGIN_COLUMN, EvidenceRule, Scorecard
+from commod.scorecard import DISTANCE_COLUMN, MARGIN_COLUMN, EvidenceRule, Operations, Scorecard
 
 SCHEMA = "commod.patch/3"
 
@@ -377,15 +377,16 @@ def ratio_of(
     if rule is not None:
         evidence = PatchEvidence(rule.cut, rule.nearness, rule.mean_distance)
         may_raise, may_lower = may_raise and rule.may_raise, may_lower and rule.may_lower
-    table = _PointsByTerm(scorecard)
+    points, concepts = scorecard.points.tolist(), scorecard.concept_points.T.tolist()
+    terms = [TermPoints(p, tuple(c)) for p, c in zip(points, concepts, strict=True)]
     start = 0
     columns: list[Column] = []
-    for terms in scorecard.encoding.columns:
-        positions = range(start, start + terms.n_terms)
-        start += terms.n_terms
-        if any(map(table.is_used, positions)):
-            of_score = terms.name in score_columns
-            columns.append((_of_score if of_score else _column)(terms, positions, table))
+    for spec in scorecard.encoding.columns:
+        own = terms[start : start + spec.n_terms]
+        start += spec.n_terms
+        if any(map(_is_used, own)):
+            of_score = spec.name in score_columns
+            columns.append((_of_score if of_score else _column)(spec, own))
     return Ratio(
         intercept=float(scorecard.intercept),
         may_raise=may_raise,
@@ -398,55 +399,49 @@ def ratio_of(
     )
 
 
-class _PointsByTerm:
-    """Look up the points of a term by its position in the scorecard."""
-
-    def __init__(self, scorecard: Scorecard) -> None:
-        self._points = scorecard.points.tolist()
-        self._concepts = scorecard.concept_points.T.tolist()
-
-    def is_used(self, term: int) -> bool:
-        return bool(self._points[term]) or any(self._concepts[term])
-
-    def __getitem__(self, term: int) -> TermPoints:
-        return TermPoints(self._points[term], tuple(self._concepts[term]))
-
-    def used(self, term: int | None) -> TermPoints | None:
-        return self[term] if term is not None and self.is_used(term) else None
+def _is_used(term: TermPoints) -> bool:
+    return bool(term.points) or any(term.concepts)
 
 
-def _column(terms: ColumnTerms, positions: Sequence[int], table: _PointsByTerm) -> Column:
-    if isinstance(terms, CategoryTerms):
-        position = dict(zip(terms.categories, positions, strict=True))
-        missing = table.used(position.pop(None, None))
+def _column(spec: ColumnTerms, own: Sequence[TermPoints]) -> Column:
+    """Return a column with its own terms, those of a missing value last."""
+    if isinstance(spec, CategoryTerms):
+        by_value = dict(zip(spec.categories, own, strict=True))
+        missing = by_value.pop(None, None)
         categories = tuple(
-            Category(value, **vars(table[term]))
-            for value, term in position.items()
-            if value is not None and table.is_used(term)
+            Category(value, **vars(term))
+            for value, term in by_value.items()
+            if value is not None and _is_used(term)
         )
-        return CategoryColumn(terms.name, "category", categories, missing, unseen=0.0)
-    missing = table.used(positions[-1]) if terms.has_missing_term else None
-    if isinstance(terms, BinTerms):
-        below = [*terms.edges, None]
-        pairs = zip(below, positions, strict=False)
-        bins = tuple(Bin(edge, **vars(table[term])) for edge, term in pairs)
-        return BinColumn(terms.name, "bins", bins, missing)
-    term = table[positions[0]]
+        return CategoryColumn(spec.name, "category", categories, _if_used(missing), unseen=0.0)
+    missing = _if_used(own[-1]) if spec.has_missing_term else None
+    if isinstance(spec, BinTerms):
+        pairs = zip([*spec.edges, None], own, strict=False)
+        bins = tuple(Bin(edge, **vars(term)) for edge, term in pairs)
+        return BinColumn(spec.name, "bins", bins, missing)
     return NumberColumn(
-        terms.name, "number", term.points, term.concepts, terms.fill, missing, terms.centre
+        spec.name,
+        "number",
+        **vars(own[0]),
+        if_missing=spec.fill,
+        missing=missing,
+        centre=spec.centre,
     )
 
 
-def _of_score(terms: ColumnTerms, positions: Sequence[int], table: _PointsByTerm) -> Column:
+def _if_used(term: TermPoints | None) -> TermPoints | None:
+    return term if term is not None and _is_used(term) else None
+
+
+def _of_score(spec: ColumnTerms, own: Sequence[TermPoints]) -> Column:
     """Return a column that the score determines; such a column has no missing value."""
-    term = table[positions[0]]
-    if terms.name == MARGIN_COLUMN:
-        return MarginColumn(MARGIN_COLUMN, "margin", term.points, term.concepts)
-    assert terms.name == DISTANCE_COLUMN
-    column = _column(terms, positions, table)
+    if spec.name == MARGIN_COLUMN:
+        return MarginColumn(MARGIN_COLUMN, "margin", **vars(own[0]))
+    assert spec.name == DISTANCE_COLUMN
+    column = _column(spec, own)
     if isinstance(column, BinColumn):
         return DistanceBinColumn(DISTANCE_COLUMN, "distance_bins", column.bins)
-    return DistanceColumn(DISTANCE_COLUMN, "distance", term.points, term.concepts)
+    return DistanceColumn(DISTANCE_COLUMN, "distance", **vars(own[0]))
 
 
 def rule_of(content: Content) -> EvidenceRule | None:
@@ -462,6 +457,30 @@ def rule_of(content: Content) -> EvidenceRule | None:
     )
 
 
+def gated_in(engine: Operations, content: Content, ratio: Any, score: Any, distance: Any) -> Any:
+    """Return the ratio, held at 1 where direction or `max_margin` forbid a change.
+
+    Values are those of an engine; see `Operations`.
+    """
+    gate, threshold = content.ratio, content.base.threshold
+    if gate.max_margin is not None:
+        ratio = engine.where(distance > gate.max_margin, 1.0, ratio)
+    if not gate.may_raise:
+        ratio = engine.where(score <= threshold, 1.0, ratio)
+    if not gate.may_lower:
+        ratio = engine.where(score > threshold, 1.0, ratio)
+    return ratio
+
+
+def calibrated_in(engine: Operations, mapped: Any, score: Any, threshold: float) -> Any:
+    """Return mapped scores on the side of the edited ones, from values of an engine."""
+    above = engine.maximum(mapped, math.nextafter(threshold, 1.0))
+    below = engine.minimum(mapped, math.nextafter(threshold, 0.0))
+    cut = engine.number(threshold)
+    beside = engine.where(score < cut, below, cut)
+    return engine.where(score > cut, above, beside)
+
+
 def scorecard_of(content: Content) -> Scorecard:
     """Return the scorecard of a patch; it decides as the scorecard that the patch was made from."""
     ratio = content.ratio
@@ -471,9 +490,9 @@ def scorecard_of(content: Content) -> Scorecard:
     return Scorecard(
         encoding=Encoding(tuple(map(terms_of, ratio.columns))),
         intercept=ratio.intercept,
-        contributions=_floats(ratio.concept_weights),
+        contributions=np.array(ratio.concept_weights, dtype=np.float64),
         concept_points=np.ascontiguousarray(points.T),
-        concept_intercepts=_floats(ratio.concept_intercepts),
+        concept_intercepts=np.array(ratio.concept_intercepts, dtype=np.float64),
         rule=rule_of(content),
     )
 
@@ -503,7 +522,3 @@ def terms_of(column: Column) -> ColumnTerms:
         return NumericTerms(column.name, 0.0, has_missing_term=False)
     has_missing_term = column.missing is not None
     return NumericTerms(column.name, column.if_missing, has_missing_term, column.centre)
-
-
-def _floats(values: Iterable[float]) -> NDArray[np.float64]:
-    return np.array(list(values), dtype=np.float64)

@@ -28,7 +28,7 @@ from commod.patch.content import (
     term_points_of,
     terms_of,
 )
-from commod.scorecard import ADD_POINTS, Crossing, crossing_at
+from commod.scorecard import ADD_POINTS, Crossing, crossing_at, points_text
 
 MAX_TERMS = 12  # of one column on the page; the file has all of them
 WIDTH = 44
@@ -150,7 +150,7 @@ def _column_text(column: Column, most: int) -> list[str]:
         kept = {name for name, _ in (*ranked[: most // 2], *ranked[-(most // 2) :])}
         shown = [pair for pair in shown if pair[0] in kept]
     text = [
-        f"  {name:<{WIDTH}} {_points(term):>10}{unit if i == 0 else ''}{_concepts(term)}"
+        f"  {name:<{WIDTH}} {points_text(term.points):>10}{unit if i == 0 else ''}{_concepts(term)}"
         for i, (name, term) in enumerate(shown)
     ]
     more = f"  and {n_hidden:,} more terms of {plain(column.name)}, between these: see the file"
@@ -178,10 +178,6 @@ def _concepts(term: TermPoints) -> str:
     """Return the numbers of a term's concepts, from 0; nothing if there is only one concept."""
     parts = [str(i) for i, points in enumerate(term.concepts) if points]
     return f"  concept {' and '.join(parts)}" if len(term.concepts) > 1 else ""
-
-
-def _points(term: TermPoints) -> str:
-    return f"{term.points:+.4f}" if abs(term.points) >= 0.001 else f"{term.points:+.3g}"
 
 
 def _missing_text(content: Content) -> list[str]:
@@ -359,16 +355,14 @@ def _term_differences(
 ) -> Iterator[str]:
     for name in dict.fromkeys([*one, *other]):
         before, after = one.get(name), other.get(name)
-        a, b = ("no term" if term is None else _points(term) for term in (before, after))
+        a, b = ("no term" if term is None else points_text(term.points) for term in (before, after))
         if before is None or after is None or before.points != after.points:
-            exact = "" if a != b or before is None or after is None else _exactly(before, after)
+            exact = ""
+            if before is not None and after is not None and a == b:
+                exact = f" (exactly {before.points!r} → {after.points!r})"
             yield f"{name}: {a} → {b}{exact}."
         elif before != after:
             yield f"{name}: the same points, split differently over the concepts."
-
-
-def _exactly(before: TermPoints, after: TermPoints) -> str:
-    return f" (exactly {before.points!r} → {after.points!r})"
 
 
 def _kind(column: Column) -> str:

@@ -1,4 +1,4 @@
-"""Write the decision rule of a patch as narwhals expressions: ratio, decision, edited score.
+"""Compute the decision rule in a frame of any engine, through narwhals expressions.
 
 Engines treat NaN differently. In all of them NaN, NULL and infinity lie outside a finite range, so
 every number is compared with a range first.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import add
 from typing import Any
 
 import narwhals as nw
@@ -29,6 +31,9 @@ from commod.patch.content import (
     DistanceColumn,
     MarginColumn,
     NumberColumn,
+    Ratio,
+    calibrated_in,
+    gated_in,
     rule_of,
 )
 from commod.patch.sources import (
@@ -39,82 +44,109 @@ from commod.patch.sources import (
     category_points_of,
     with_sources,
 )
-from commod.scorecard import MAX_EXPONENT, SCORE_CLIP, crossing_at
+from commod.scorecard import Operations, all_edited_in, crossing_at, is_changed, margins_in
 
 MAX_COLUMNS_PER_EXPRESSION = 20  # engines overflow on deep expressions
 FINITE = sys.float_info.max
+ALL_MISSING = nw.Unknown  # type of a column without any value
 
 
-class WorkColumns:
-    """Names of the columns that exist only while a patch is applied."""
+class Applied(Operations):
+    """A frame to which a patch is applied, and the operations of the rule on its columns.
 
-    def __init__(self, taken: Sequence[str]) -> None:
-        self.names = FreeNames(taken)
-        self.score, self.distance, self.odds, self.margin = self._take(
-            "score", "distance", "odds", "margin"
-        )
-        self.ratio, self.exponent, self.changed, self.decided, self.edited = self._take(
-            "ratio", "exponent", "changed", "decided", "edited"
-        )
+    Values are expressions. `table` has the columns of the frame and those that were kept. `taken`
+    are names of columns that it must not get.
+    """
 
-    def _take(self, *names: str) -> list[str]:
-        return [self.names.take(f"_commod_{name}") for name in names]
+    score: nw.Expr
+    distance: nw.Expr
+    margin: nw.Expr
+
+    def __init__(self, table: Frame, schema: nw.Schema, taken: Iterable[str]) -> None:
+        self.table, self.schema, self.names = table, schema, FreeNames(taken)
+
+    def kept(self, value: Any, name: str = "step") -> nw.Expr:
+        """Return a new column: an engine computes a repeated part of an expression twice."""
+        column = self.names.take(f"_commod_{name}")
+        self.table = self.table.with_columns(value.alias(column))
+        return nw.col(column)
+
+    def where(self, condition: Any, value: Any, other: Any) -> Any:
+        """Return the other value also where the condition is NULL."""
+        return nw.when(condition).then(_expression(value)).otherwise(_expression(other))
+
+    def minimum(self, value: Any, bound: float) -> Any:
+        """Return the smaller one; the bound for NULL."""
+        return self.where(value < bound, value, bound)
+
+    def maximum(self, value: Any, bound: float) -> Any:
+        """Return the larger one; the bound for NULL."""
+        return self.where(value > bound, value, bound)
+
+    def clip(self, value: Any, low: Any, high: Any) -> Any:
+        """Return NULL for NULL."""
+        return value.clip(low, high)
+
+    def logit(self, share: Any, threshold: float) -> Any:
+        """Return the logarithm of odds."""
+        odds = self.kept(share / (1.0 - share))
+        return odds.log() - float(logit(threshold))
+
+    def sigmoid(self, value: Any, one: Any) -> Any:
+        """Return the quotient in the order of the formula."""
+        return one / (one + (-value).exp())
+
+    def if_scored(self, value: nw.Expr) -> nw.Expr:
+        """Return a value, NULL where there is no score."""
+        return nw.when(~self.score.is_null()).then(value)
 
 
-def is_all_missing_type(dtype: Any) -> bool:
-    """Return whether a column of this type has no value at all."""
-    return bool(dtype == nw.Unknown)
+def _expression(value: Any) -> nw.Expr:
+    return value if isinstance(value, nw.Expr) else nw.lit(value)
 
 
 # ---------------------------------------------------------------------------------------------
 # r
 
 
-def with_ratio(table: Frame, schema: nw.Schema, content: Content, work: WorkColumns) -> Frame:
-    """Add the sum of the points: in the order of the file, a few columns at a time."""
-    table, sources = with_sources(table, schema, content.ratio.columns, work.names)
-    table = table.with_columns(nw.lit(content.ratio.intercept, nw.Float64).alias(work.ratio))
-    sums = _sums(schema, content.ratio.columns, work, sources)
-    if not isinstance(table, nw.DataFrame):
-        for _, total in sums:
-            table = table.with_columns(total)
-        return table
-    ratio = table.select(work.ratio)
-    for names, total in sums:  # `with_columns` would copy the whole table for every sum
-        ratio = table.select(*names).with_columns(ratio[work.ratio]).select(total)
-    return table.with_columns(ratio[work.ratio])
+def total_of(applied: Applied, ratio: Ratio) -> nw.Expr:
+    """Add the sum of the points as a column: in the order of the file, a few columns at a time."""
+    applied.table, sources = with_sources(
+        applied.table, applied.schema, ratio.columns, applied.names
+    )
+    name = applied.names.take("_commod_ratio")
+    table = applied.table.with_columns(nw.lit(ratio.intercept, nw.Float64).alias(name))
+    total: Any = table.select(name) if isinstance(table, nw.DataFrame) else None
+    for start in range(0, len(ratio.columns), MAX_COLUMNS_PER_EXPRESSION):
+        few = ratio.columns[start : start + MAX_COLUMNS_PER_EXPRESSION]
+        parts = [part for column in few for part in _parts(applied, column, sources)]
+        added = reduce(add, parts, nw.col(name)).alias(name)
+        if total is None:
+            table = table.with_columns(added)
+        else:  # `with_columns` would copy the whole table for every sum
+            read = [sources.name(c.name) for c in few if not isinstance(c, ColumnOfScore)]
+            of_score = [applied.margin, applied.distance] if len(read) < len(few) else []
+            total = table.select(*of_score, *read).with_columns(total[name]).select(added)
+    applied.table = table if total is None else table.with_columns(total[name])
+    return nw.col(name)
 
 
-def _sums(
-    schema: nw.Schema, columns: Sequence[Column], work: WorkColumns, sources: Sources
-) -> Iterator[tuple[list[str], nw.Expr]]:
-    """Yield the ratio after the next few columns, and the names of all columns that it reads."""
-    for start in range(0, len(columns), MAX_COLUMNS_PER_EXPRESSION):
-        few = columns[start : start + MAX_COLUMNS_PER_EXPRESSION]
-        total = nw.col(work.ratio)
-        for column in few:
-            for part in _parts(schema, column, work, sources):
-                total = total + part
-        names = [sources.name(c.name) for c in few if not isinstance(c, ColumnOfScore)]
-        yield [work.margin, work.distance, *names], total.alias(work.ratio)
-
-
-def _parts(schema: nw.Schema, column: Column, work: WorkColumns, sources: Sources) -> list[nw.Expr]:
+def _parts(applied: Applied, column: Column, sources: Sources) -> list[nw.Expr]:
     """Return what a column adds to r, as one or two expressions."""
     if isinstance(column, MarginColumn):
-        return [nw.col(work.margin) * column.points]
+        return [applied.margin * column.points]
     if isinstance(column, DistanceColumn):
-        return [nw.col(work.distance) * column.points]
+        return [applied.distance * column.points]
     if isinstance(column, DistanceBinColumn):
-        return [_bins(nw.col(work.distance), column.edges, [b.points for b in column.bins])]
+        return [_bins(applied.distance, column.edges, [b.points for b in column.bins])]
     if column.name in sources.points:
         return [nw.col(sources.points[column.name])]
     if isinstance(column, CategoryColumn):
         source = sources.texts.get(column.name, column.name)
-        return [_category_points(column, nw.col(source), schema[column.name])]
+        return [_category_points(column, nw.col(source), applied.schema[column.name])]
     if column.name in sources.numbers:
         return _number_points(column, nw.col(sources.numbers[column.name]))
-    return _number_points(column, number(column.name, schema))
+    return _number_points(column, _number(column.name, applied.schema))
 
 
 def _number_points(column: NumberColumn | BinColumn, value: nw.Expr) -> list[nw.Expr]:
@@ -147,7 +179,7 @@ def _bins(value: nw.Expr, edges: Sequence[float], points: Sequence[float]) -> nw
 
 def _category_points(column: CategoryColumn, value: nw.Expr, dtype: Any) -> nw.Expr:
     missing = 0.0 if column.missing is None else column.missing.points
-    if is_all_missing_type(dtype):
+    if dtype == ALL_MISSING:
         return nw.lit(missing)
     keys = category_points_of(column, dtype)
     if dtype == nw.Boolean:
@@ -179,9 +211,10 @@ def _replaced(value: nw.Expr, keys: Sequence[tuple[Value, float]], dtype: Any) -
 # Scores and decisions
 
 
-def with_score(table: Frame, schema: nw.Schema, name: str, work: WorkColumns) -> Frame:
-    """Return the table with the base score as doubles, NULL where it is missing or invalid."""
-    value = number(name, schema)
+def read_score(applied: Applied, name: str, threshold: float) -> None:
+    """Add the base score as doubles, NULL where missing or invalid, its distance and margin."""
+    schema, table = applied.schema, applied.table
+    value = _number(name, schema)
     if schema[name] == nw.Object and isinstance(table, nw.DataFrame) and len(table):
         read = read_columns(table.select(name).to_native())[0]
         if read.kind != "numeric":
@@ -189,15 +222,19 @@ def with_score(table: Frame, schema: nw.Schema, name: str, work: WorkColumns) ->
                 f"Column {name!r} holds {read.first_value()!r}, but a score is a number between "
                 "0 and 1."
             )
-        column = work.names.take("_commod_read_score")
-        table = table.with_columns(as_series(table, column, read.values))
+        column = applied.names.take("_commod_read_score")
+        applied.table = table.with_columns(as_series(table, column, read.values))
         value = nw.col(column)
-    return table.with_columns(in_range(value, 0.0, 1.0).alias(work.score))
+    is_score = _is_between(value, 0.0, 1.0)
+    applied.score = score = applied.kept(nw.when(is_score).then(value), "score")
+    applied.distance = applied.kept((score - threshold).abs(), "distance")
+    margin = margins_in(applied, score, score == threshold, threshold)
+    applied.margin = applied.kept(margin, "margin")
 
 
-def number(name: str, schema: nw.Schema) -> nw.Expr:
+def _number(name: str, schema: nw.Schema) -> nw.Expr:
     """Return a column as doubles."""
-    if is_all_missing_type(schema[name]):
+    if schema[name] == ALL_MISSING:
         return nw.lit(math.nan, nw.Float64)
     return nw.col(name).cast(nw.Float64)
 
@@ -206,110 +243,41 @@ def _is_between(value: nw.Expr, low: float, high: float) -> nw.Expr:
     return ((value >= low) & (value <= high)).fill_null(False)
 
 
-def in_range(value: nw.Expr, low: float, high: float) -> nw.Expr:
-    """Return a value, NULL outside the range."""
-    return nw.when(_is_between(value, low, high)).then(value)
+def ratio_of(applied: Applied, content: Content, total: nw.Expr) -> nw.Expr:
+    """Add the ratio as a column."""
+    rule, is_above = rule_of(content), applied.score > content.base.threshold
+    ratio = total if rule is None else rule.ratio_in(applied, total, applied.distance, is_above)
+    ratio = gated_in(applied, content, ratio, applied.score, applied.distance)
+    return applied.kept(ratio, "r")
 
 
-def with_margin(table: Frame, content: Content, work: WorkColumns) -> Frame:
-    """Add the margin and the distance from the threshold.
-
-    The margin is exactly 0 at the threshold, so that a large ratio amplifies no rounding.
-    """
-    threshold, score = content.base.threshold, nw.col(work.score)
-    table = table.with_columns((score - threshold).abs().alias(work.distance))
-    # Every step is a column: an engine computes a repeated part of an expression twice.
-    table = table.with_columns(score.clip(SCORE_CLIP, 1 - SCORE_CLIP).alias(work.odds))
-    odds = nw.col(work.odds)
-    table = table.with_columns((odds / (1.0 - odds)).alias(work.odds))
-    z = odds.log() - float(logit(threshold))
-    is_at_threshold = score == threshold
-    return table.with_columns(nw.when(is_at_threshold).then(0.0).otherwise(z).alias(work.margin))
+def decisions_of(applied: Applied, content: Content, ratio: nw.Expr) -> tuple[nw.Expr, nw.Expr]:
+    """Add whether the decision changes, and the new decision; both False without a score."""
+    score, threshold = applied.score, content.base.threshold
+    moved = is_changed(ratio, score == threshold) & ~score.is_null()
+    changed = applied.kept(moved.fill_null(False), "changed")
+    base = (score > threshold).fill_null(False)
+    return changed, applied.kept(applied.where(changed, ~base, base), "decided")
 
 
-def gated(content: Content, work: WorkColumns) -> nw.Expr:
-    """Return the ratio, held at 1 where direction or `max_margin` forbid a change."""
-    score, ratio = nw.col(work.score), _ratio_of_sum(content, work)
-    if content.ratio.max_margin is not None:
-        is_far = nw.col(work.distance) > content.ratio.max_margin
-        ratio = nw.when(is_far).then(nw.lit(1.0)).otherwise(ratio)
-    if not content.ratio.may_raise:
-        ratio = nw.when(score <= content.base.threshold).then(nw.lit(1.0)).otherwise(ratio)
-    if not content.ratio.may_lower:
-        ratio = nw.when(score > content.base.threshold).then(nw.lit(1.0)).otherwise(ratio)
-    return ratio
-
-
-def _ratio_of_sum(content: Content, work: WorkColumns) -> nw.Expr:
-    """Return r as `EvidenceRule.ratio` computes it, before any gate; the sum itself if it is r."""
-    total, rule = nw.col(work.ratio), rule_of(content)
-    if rule is None:
-        return total
-    above = rule.pull_above
-    is_above = nw.col(work.score) > content.base.threshold
-    pull = nw.when(is_above).then(nw.lit(above)).otherwise(nw.lit(-above))
-    cost = nw.col(work.distance) * rule.cost_per_distance + rule.fixed_cost
-    return cost - total * pull
-
-
-def changed(content: Content, work: WorkColumns) -> nw.Expr:
-    """Return whether the decision changes; False where there is no score."""
-    score = nw.col(work.score)
-    moved = (nw.col(work.ratio) < 0.0) & (score != content.base.threshold)
-    return (moved & ~score.is_null()).fill_null(False)
-
-
-def decided(content: Content, work: WorkColumns) -> nw.Expr:
-    """Return the new decision; False where there is no score."""
-    base = (nw.col(work.score) > content.base.threshold).fill_null(False)
-    return nw.when(nw.col(work.changed)).then(~base).otherwise(base)
-
-
-def with_edited_score(table: Frame, content: Content, work: WorkColumns) -> Frame:
-    """Add the edited score before it is moved to its side; the base score where the ratio is 1."""
+def edited_of(
+    applied: Applied, content: Content, ratio: nw.Expr, changed: nw.Expr, decided: nw.Expr
+) -> nw.Expr:
+    """Return the edited score, on the side of its decision; NULL without a base score."""
+    score, threshold = applied.score, content.base.threshold
     if content.score_edit == "changed_only":
-        crossed = _crossed(content, nw.col(work.score))
-        edited = nw.when(nw.col(work.changed)).then(crossed).otherwise(nw.col(work.score))
-        return table.with_columns(edited.alias(work.edited))
-    score, ratio, exponent = (nw.col(n) for n in (work.score, work.ratio, work.exponent))
-    table = table.with_columns((ratio * nw.col(work.margin)).alias(work.exponent))
-    bounded = exponent.clip(-MAX_EXPONENT, MAX_EXPONENT) + float(logit(content.base.threshold))
-    odds = (-bounded).exp()
-    edited = nw.when(ratio == 1.0).then(score).otherwise(1.0 / (1.0 + odds))
-    return table.with_columns(edited.alias(work.edited))
+        crossed = crossing_at(threshold).place(score, applied)
+        return applied.if_scored(applied.where(changed, crossed, score))
+    values = score, ratio, applied.margin, decided
+    return applied.if_scored(all_edited_in(applied, *values, threshold))
 
 
-def _crossed(content: Content, score: nw.Expr) -> nw.Expr:
-    """Return the score on the other side of the threshold, as `crossing_at` places it."""
-    line = crossing_at(content.base.threshold)
-    raised = score * line.up_slope + line.up_start
-    lowered = line.down_start - (1.0 - score) * line.down_slope
-    raised = nw.when(raised > line.just_above).then(raised).otherwise(nw.lit(line.just_above))
-    lowered = nw.when(lowered < line.just_below).then(lowered).otherwise(nw.lit(line.just_below))
-    return nw.when(score > line.threshold).then(lowered).otherwise(raised)
-
-
-def on_side_of_decision(content: Content, work: WorkColumns) -> nw.Expr:
-    """Return the edited score, moved to its decision's side; NULL without a base score."""
-    threshold = content.base.threshold
-    score, edited, decided = (nw.col(n) for n in (work.score, work.edited, work.decided))
-    lowest = nw.lit(math.nextafter(threshold, 1.0))
-    raised = nw.when(edited > threshold).then(edited).otherwise(lowest)
-    lowered = nw.when(edited > threshold).then(nw.lit(threshold)).otherwise(edited)
-    return nw.when(~score.is_null()).then(nw.when(decided).then(raised).otherwise(lowered))
-
-
-def calibrated(content: Content, edited: str) -> nw.Expr:
-    """Return the calibrated probability of a column of edited scores; NULL without a score."""
+def calibrated(applied: Applied, content: Content, edited: nw.Expr) -> nw.Expr:
+    """Return the calibrated probability of edited scores; NULL without a score."""
     assert content.calibration is not None
-    threshold, score = content.base.threshold, nw.col(edited)
-    mapped = _line_of(score, pieces_of(content.calibration))
-    above, below = (nw.lit(math.nextafter(threshold, end)) for end in (1.0, 0.0))
-    raised = nw.when(mapped > threshold).then(mapped).otherwise(above)
-    lowered = nw.when(mapped < threshold).then(mapped).otherwise(below)
-    beside = nw.when(score < threshold).then(lowered).otherwise(nw.lit(threshold))
-    kept = nw.when(score > threshold).then(raised).otherwise(beside)
-    return nw.when(~score.is_null()).then(kept)
+    mapped = applied.kept(_line_of(edited, pieces_of(content.calibration)))
+    kept = calibrated_in(applied, mapped, edited, content.base.threshold)
+    return nw.when(~edited.is_null()).then(kept)
 
 
 def _line_of(score: nw.Expr, pieces: Sequence[MapPiece]) -> nw.Expr:
@@ -321,14 +289,13 @@ def _line_of(score: nw.Expr, pieces: Sequence[MapPiece]) -> nw.Expr:
     return nw.when(score < pieces[middle].start).then(below).otherwise(above)
 
 
-def label(content: Content, work: WorkColumns) -> nw.Expr:
+def label(applied: Applied, content: Content, decided: nw.Expr) -> nw.Expr:
     """Return the new decision as a label, NULL where there is no score."""
     positive, negative = (
         nw.lit(label, _label_type(content))
         for label in (content.labels.positive, content.labels.negative)
     )
-    named = nw.when(nw.col(work.decided)).then(positive).otherwise(negative)
-    return nw.when(~nw.col(work.score).is_null()).then(named)
+    return applied.if_scored(applied.where(decided, positive, negative))
 
 
 def _label_type(content: Content) -> Any:
@@ -340,17 +307,11 @@ def _label_type(content: Content) -> Any:
     return nw.String if kinds == {str} else nw.Float64
 
 
-def direction(content: Content, work: WorkColumns) -> nw.Expr:
+def direction(applied: Applied, content: Content, changed: nw.Expr, decided: nw.Expr) -> nw.Expr:
     """Return "gain", "loss" or "kept", NULL where there is no score."""
     up, down = ("gain", "loss") if content.labels.favorable_above else ("loss", "gain")
-    moved = nw.when(nw.col(work.decided)).then(nw.lit(up)).otherwise(nw.lit(down))
-    named = nw.when(nw.col(work.changed)).then(moved).otherwise(nw.lit("kept"))
-    return nw.when(~nw.col(work.score).is_null()).then(named)
-
-
-def known_ratio(work: WorkColumns) -> nw.Expr:
-    """Return the ratio, NULL where there is no score."""
-    return nw.when(~nw.col(work.score).is_null()).then(nw.col(work.ratio))
+    moved = applied.where(decided, up, down)
+    return applied.if_scored(applied.where(changed, moved, "kept"))
 
 
 def restore_label_type(table: Frame, decision: str, content: Content) -> Frame:

@@ -1,10 +1,13 @@
-"""Compute fingerprints of the base model, its scores and the columns of the fit rows."""
+"""State what a fit depends on: fingerprints of model, scores and columns, and versions."""
 
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import json
+import platform
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,8 @@ from numpy.typing import NDArray
 
 RANDOM = (np.random.RandomState, np.random.Generator, np.random.BitGenerator)
 PLAIN = (type(None), bool, int, float, complex, str, bytes)
+PACKAGE = "commod-debiasing"
+PACKAGES = (PACKAGE, "numpy", "scipy", "scikit-learn")
 
 
 def columns_digest(names: Iterable[str]) -> str:
@@ -119,3 +124,20 @@ class _StateHash:
 
     def _text(self, *parts: str) -> None:
         self.hash.update(json.dumps(parts).encode())
+
+
+def library_versions(*others: str) -> dict[str, str]:
+    """Return the versions of Python, of commod and its foundations, and of `others`.
+
+    Examples
+    --------
+    >>> list(library_versions("narwhals"))
+    ['python', 'commod-debiasing', 'numpy', 'scipy', 'scikit-learn', 'narwhals']
+    """
+    packages = {name: _version(name) for name in (*PACKAGES, *others)}
+    return {"python": platform.python_version(), **packages}
+
+
+@cache  # every audit and patch states versions, and each takes milliseconds to read
+def _version(package: str) -> str:
+    return importlib.metadata.version(package)

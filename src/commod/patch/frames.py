@@ -20,7 +20,6 @@ from commod.patch.content import (
     Content,
     NumberColumn,
 )
-from commod.patch.expressions import is_all_missing_type
 from commod.patch.sources import OBJECT_TYPES, Frame, category_points_of
 
 MAY_BE_EMPTY = (nw.Float32, nw.Float64, nw.String, nw.Boolean)  # types of columns without values
@@ -133,12 +132,11 @@ def apply_to(content: Content, frame: Any, score: str, prefix: str, chosen: Sequ
     check_columns(content, schema, score, is_eager=isinstance(table, nw.DataFrame))
     added = [prefix + name for name in chosen]
     _check_free(schema, added)
-    work = rule.WorkColumns([*schema, *added])
-    table = rule.with_score(table, schema, score, work)
-    table = rule.with_margin(table, content, work)
-    table = rule.with_ratio(table, schema, content, work)
-    table = table.with_columns(rule.gated(content, work).alias(work.ratio))
-    table = _with_decisions(table, content, work, prefix, chosen)
+    applied = rule.Applied(table, schema, [*schema, *added])
+    rule.read_score(applied, score, content.base.threshold)
+    ratio = rule.ratio_of(applied, content, rule.total_of(applied, content.ratio))
+    made = _made(applied, content, ratio, chosen)
+    table = applied.table.with_columns(*(made[name].alias(prefix + name) for name in chosen))
     table = table.select(*schema, *added)
     if "decision" in chosen:
         table = rule.restore_label_type(table, prefix + "decision", content)
@@ -148,24 +146,22 @@ def apply_to(content: Content, frame: Any, score: str, prefix: str, chosen: Sequ
     return native
 
 
-def _with_decisions(
-    table: Frame, content: Content, work: rule.WorkColumns, prefix: str, chosen: Sequence[str]
-) -> Frame:
-    """Add the chosen columns to a table with r, and compute only what they need."""
-    made: dict[str, Any] = {RATIO: rule.known_ratio(work)}
+def _made(
+    applied: rule.Applied, content: Content, ratio: nw.Expr, chosen: Sequence[str]
+) -> dict[str, nw.Expr]:
+    """Return the chosen columns, and compute only what they need."""
+    made = {RATIO: applied.if_scored(ratio)}
     if any(name != RATIO for name in chosen):
-        table = table.with_columns(rule.changed(content, work).alias(work.changed))
-        table = table.with_columns(rule.decided(content, work).alias(work.decided))
-        made["changed"] = nw.col(work.changed)
-        made["decision"] = rule.label(content, work)
-        made["direction"] = rule.direction(content, work)
-    if "score" in chosen or CALIBRATED in chosen:
-        table = rule.with_edited_score(table, content, work)
-        made["score"] = rule.on_side_of_decision(content, work)
+        changed, decided = rule.decisions_of(applied, content, ratio)
+        made["changed"] = changed
+        made["decision"] = rule.label(applied, content, decided)
+        made["direction"] = rule.direction(applied, content, changed, decided)
+        if "score" in chosen or CALIBRATED in chosen:
+            made["score"] = rule.edited_of(applied, content, ratio, changed, decided)
     if CALIBRATED in chosen:
-        table = table.with_columns(made["score"].alias(work.edited))
-        made |= {"score": nw.col(work.edited), CALIBRATED: rule.calibrated(content, work.edited)}
-    return table.with_columns(*(made[name].alias(prefix + name) for name in chosen))
+        made["score"] = applied.kept(made["score"], "edited")
+        made[CALIBRATED] = rule.calibrated(applied, content, made["score"])
+    return made
 
 
 def _has_other_names(frame: Any) -> bool:
@@ -231,7 +227,7 @@ def schema_of(table: Frame) -> nw.Schema:
     if isinstance(table, nw.DataFrame):
         for name in list(schema):
             if schema[name] in MAY_BE_EMPTY and _is_all_missing(table[name]):
-                schema[name] = nw.Unknown()
+                schema[name] = rule.ALL_MISSING()
     return schema
 
 
@@ -259,7 +255,7 @@ def check_columns(content: Content, schema: nw.Schema, score: str, *, is_eager: 
             parameter="score",
         )
     is_read = is_eager and schema[score] == nw.Object  # read_columns checks these values
-    if not (schema[score].is_numeric() or is_all_missing_type(schema[score]) or is_read):
+    if not (schema[score].is_numeric() or schema[score] == rule.ALL_MISSING or is_read):
         raise InputError(
             f"Column {score!r} has type {schema[score]}, but a score is a number between 0 and 1."
         )
@@ -288,7 +284,7 @@ def _check_column(
             "they were renamed."
         )
     dtype = schema[column.name]
-    if is_all_missing_type(dtype) or (dtype in OBJECT_TYPES and is_eager):
+    if dtype == rule.ALL_MISSING or (dtype in OBJECT_TYPES and is_eager):
         return  # read_columns checks Python objects
     if isinstance(column, CategoryColumn):
         is_unknown = not column.categories and not dtype.is_numeric()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from functools import partialmethod
 from importlib import import_module
 from typing import Any
 
@@ -34,13 +35,15 @@ from commod.patch.content import (
     DistanceColumn,
     MarginColumn,
     NumberColumn,
+    calibrated_in,
+    gated_in,
     rule_of,
     terms_of,
 )
 from commod.patch.file import NEWEST, as_version, content_digest
 from commod.patch.frames import check_columns, from_frame, schema_of
 from commod.patch.sources import OBJECT_TYPES, category_points_of
-from commod.scorecard import MAX_EXPONENT, SCORE_CLIP, crossing_at
+from commod.scorecard import Operations, all_edited_in, crossing_at, is_changed, margins_in
 
 MISSING_TEXT = "\x1fmissing"  # stands for a missing category
 UNSEEN_TEXT = "\x1funseen"  # stands for a category without points
@@ -102,37 +105,59 @@ def write_onnx(content: Content, calibrated: bool = False) -> Any:
     """
     graph = _Graph([input_name(c.name) for c in content.ratio.columns])
     base = graph.input(SCORE_INPUT, np.float64)
-    known = graph.between(base, 0.0, 1.0)
-    threshold = graph.constant(content.base.threshold)
-    score = graph.node(
-        "Where", known, base, threshold
-    )  # any number will do where the score is missing
-    is_at_threshold = graph.node("Equal", score, threshold)
-    margin = _margin(graph, content, score, is_at_threshold)
-    distance = graph.node("Abs", graph.node("Sub", score, threshold))
-    total = _total(graph, content, margin, distance)
-    ratio = _ratio_of_sum(graph, content, score, distance, total)
-    ratio = _gated(graph, content, score, distance, ratio)
-    flipped = graph.node(
-        "And", graph.node("Less", ratio, graph.constant(0.0)), graph.node("Not", is_at_threshold)
-    )
-    positive = graph.node("Xor", graph.node("Greater", score, threshold), flipped)
+    known = _is_between(base, 0.0, 1.0)
+    threshold = graph.number(content.base.threshold)
+    score = graph.where(known, base, threshold)  # any number will do where the score is missing
+    is_at_threshold = score == threshold
+    margin = margins_in(graph, score, is_at_threshold, content.base.threshold)
+    distance = graph.node("Abs", score - threshold)
+    ratio = _total(graph, content, margin, distance)
+    rule = rule_of(content)
+    if rule is not None:
+        ratio = rule.ratio_in(graph, ratio, distance, score > content.base.threshold)
+    ratio = gated_in(graph, content, ratio, score, distance)
+    flipped = is_changed(ratio, is_at_threshold)
+    positive = (score > threshold) ^ flipped
     if content.score_edit == "changed_only":
-        edited = graph.node("Where", flipped, _crossed(graph, content, score), score)
+        edited = graph.where(
+            flipped, crossing_at(content.base.threshold).place(score, graph), score
+        )
     else:
-        edited = _edited(graph, content, score, margin, ratio, positive)
+        edited = all_edited_in(graph, score, ratio, margin, positive, content.base.threshold)
     as_label = graph.node("Cast", positive, to=_types()[np.int64])
-    graph.output(0, np.float64, "Where", known, edited, graph.constant(np.nan))
+    graph.output(0, np.float64, "Where", known, edited, np.nan)
     graph.output(1, np.int64, "Where", known, as_label, graph.constant(-1, np.int64))
     graph.output(2, np.bool_, "And", known, flipped)
     if calibrated:
-        mapped = _calibrated(graph, content, edited)
-        graph.output(3, np.float64, "Where", known, mapped, graph.constant(np.nan))
+        mapped = calibrated_in(
+            graph, _mapped(graph, content, edited), edited, content.base.threshold
+        )
+        graph.output(3, np.float64, "Where", known, mapped, np.nan)
     return graph.model(content)
 
 
-class _Graph:
-    """Build a graph node by node; each method returns the name of a value."""
+def _operator(name: str) -> Any:
+    """Return a method of a value that adds a node of this name, with the value first."""
+    return lambda value, *others: value.graph.node(name, value, *others)
+
+
+class _Value:
+    """A value of a graph: operators add nodes, and a number beside them becomes a constant."""
+
+    def __init__(self, graph: _Graph, name: str) -> None:
+        self.graph, self.name = graph, name
+
+    __add__, __sub__, __mul__, __truediv__ = map(_operator, ("Add", "Sub", "Mul", "Div"))
+    __gt__, __ge__, __lt__ = map(_operator, ("Greater", "GreaterOrEqual", "Less"))
+    __le__, __eq__ = map(_operator, ("LessOrEqual", "Equal"))
+    __and__, __xor__, __invert__, __neg__ = map(_operator, ("And", "Xor", "Not", "Neg"))
+
+    def __rsub__(self, other: float) -> _Value:
+        return self.graph.node("Sub", other, self)
+
+
+class _Graph(Operations):
+    """Build a graph node by node, with the operations of the rule on its values."""
 
     def __init__(self, taken: Sequence[str]) -> None:
         self._taken = {SCORE_INPUT, *OUTPUTS, *taken}
@@ -150,33 +175,45 @@ class _Graph:
         self._taken.add(name)
         return name
 
-    def input(self, name: str, kind: type) -> str:
+    def input(self, name: str, kind: type) -> _Value:
         self._inputs.append(self._helper.make_tensor_value_info(name, _types()[kind], ["n"]))
-        return name
+        return _Value(self, name)
 
-    def constant(self, value: Any, kind: type = np.float64) -> str:
+    def constant(self, value: Any, kind: type = np.float64) -> _Value:
         name = self._new_name()
         tensor = _onnx().numpy_helper.from_array(np.asarray(value, dtype=kind), name)
         self._constants.append(tensor)
-        return name
+        return _Value(self, name)
 
-    def node(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        name = self._new_name()
-        self._append(operator, inputs, name, domain=domain, **attributes)
-        return name
+    def node(self, operator: str, *inputs: Any, domain: str = "", **attributes: Any) -> _Value:
+        names = [self._name_of(value) for value in inputs]
+        return self._append(operator, names, self._new_name(), domain=domain, **attributes)
 
-    def output(self, which: int, kind: type, operator: str, *inputs: str) -> None:
+    def output(self, which: int, kind: type, operator: str, *inputs: Any) -> None:
         name = OUTPUTS[which]
-        self._append(operator, inputs, name)
+        self._append(operator, [self._name_of(value) for value in inputs], name)
         self._outputs.append(self._helper.make_tensor_value_info(name, _types()[kind], ["n"]))
 
-    def _append(self, operator: str, inputs: Sequence[str], name: str, **attributes: Any) -> None:
-        self._nodes.append(self._helper.make_node(operator, list(inputs), [name], **attributes))
+    def _name_of(self, value: Any) -> str:
+        return value.name if isinstance(value, _Value) else self.constant(value).name
 
-    def between(self, value: str, low: float, high: float) -> str:
-        """Return whether a value is in a finite range; NaN and infinity are not."""
-        above = self.node("GreaterOrEqual", value, self.constant(low))
-        return self.node("And", above, self.node("LessOrEqual", value, self.constant(high)))
+    def _append(self, operator: str, names: Sequence[str], name: str, **attributes: Any) -> _Value:
+        self._nodes.append(self._helper.make_node(operator, names, [name], **attributes))
+        return _Value(self, name)
+
+    # The operations of the rule
+
+    number = constant
+    where, minimum = partialmethod(node, "Where"), partialmethod(node, "Min")
+    maximum, clip = partialmethod(node, "Max"), partialmethod(node, "Clip")
+
+    def logit(self, share: Any, threshold: float) -> _Value:
+        odds = share / (1.0 - share)
+        start = self.number(float(logit(threshold)))
+        return self.node("Log", odds) - start
+
+    def sigmoid(self, value: Any, one: Any) -> _Value:
+        return one / (one + self.node("Exp", -value))
 
     def model(self, content: Content) -> Any:
         helper = self._helper
@@ -221,15 +258,15 @@ def _types() -> dict[type, int]:
 # r
 
 
-def _total(graph: _Graph, content: Content, margin: str, distance: str) -> str:
+def _total(graph: _Graph, content: Content, margin: _Value, distance: _Value) -> _Value:
     """Return the intercept plus points, added in the order of the file."""
     intercept = graph.constant([content.ratio.intercept])
     total = graph.node("Expand", intercept, graph.node("Shape", margin))
     for column in content.ratio.columns:
         if isinstance(column, MarginColumn):
-            parts = [graph.node("Mul", margin, graph.constant(column.points))]
+            parts = [margin * column.points]
         elif isinstance(column, DistanceColumn):
-            parts = [graph.node("Mul", distance, graph.constant(column.points))]
+            parts = [distance * column.points]
         elif isinstance(column, DistanceBinColumn):
             parts = [_bin_points(graph, column, distance)]
         elif isinstance(column, CategoryColumn):
@@ -237,43 +274,57 @@ def _total(graph: _Graph, content: Content, margin: str, distance: str) -> str:
         else:
             parts = _number_points(graph, column)
         for part in parts:
-            total = graph.node("Add", total, part)
+            total = total + part
     return total
 
 
-def _number_points(graph: _Graph, column: NumberColumn | BinColumn) -> list[str]:
+def _is_between(value: _Value, low: float, high: float) -> Any:
+    """Return whether a value is in a finite range; NaN and infinity are not."""
+    return (value >= low) & (value <= high)
+
+
+def _number_points(graph: _Graph, column: NumberColumn | BinColumn) -> list[_Value]:
     value = graph.input(input_name(column.name), np.float64)
-    known = graph.between(value, -FINITE, FINITE)
+    known = _is_between(value, -FINITE, FINITE)
     missing = 0.0 if column.missing is None else column.missing.points
     if isinstance(column, BinColumn):
-        inside = _bin_points(graph, column, value)
-        return [graph.node("Where", known, inside, graph.constant(missing))]
-    bounds = graph.constant(-LARGEST), graph.constant(LARGEST)
-    bounded = graph.node("Clip", value, *bounds)
-    filled = graph.node("Where", known, bounded, graph.constant(column.if_missing))
+        return [graph.where(known, _bin_points(graph, column, value), missing)]
+    filled = graph.where(known, graph.clip(value, -LARGEST, LARGEST), column.if_missing)
     if column.centre:
-        filled = graph.node("Sub", filled, graph.constant(column.centre))
-    parts = [graph.node("Mul", filled, graph.constant(column.points))]
+        filled = filled - column.centre
+    parts = [filled * column.points]
     if missing:
-        parts.append(graph.node("Where", known, graph.constant(0.0), graph.constant(missing)))
+        parts.append(graph.where(known, 0.0, missing))
     return parts
 
 
-def _bin_points(graph: _Graph, column: BinColumn | DistanceBinColumn, value: str) -> str:
+def _bin_points(graph: _Graph, column: BinColumn | DistanceBinColumn, value: _Value) -> _Value:
     """Return the points of each value's bin; its number is the count of edges reached."""
     n_reached = _n_reached(graph, column.edges, value)
-    return graph.node("Gather", graph.constant([b.points for b in column.bins]), n_reached)
+    return graph.node("Gather", [b.points for b in column.bins], n_reached)
 
 
-def _n_reached(graph: _Graph, edges: Sequence[float], value: str) -> str:
+def _n_reached(graph: _Graph, edges: Sequence[float], value: _Value) -> _Value:
     """Return how many of the edges each value reaches."""
     upright = graph.node("Unsqueeze", value, graph.constant([1], np.int64))
-    reached = graph.node("GreaterOrEqual", upright, graph.constant([list(edges)]))
+    reached = upright >= [list(edges)]
     ones = graph.node("Cast", reached, to=_types()[np.int32])
     return graph.node("ReduceSum", ones, graph.constant([1], np.int64), keepdims=0)
 
 
-def _category_points(graph: _Graph, column: CategoryColumn) -> str:
+def _mapped(graph: _Graph, content: Content, score: _Value) -> _Value:
+    """Return the probability that the calibration map has for the edited score."""
+    assert content.calibration is not None
+    pieces = pieces_of(content.calibration)
+    n_reached = _n_reached(graph, [piece.start for piece in pieces[1:]], score)
+    start, value, slope = (
+        graph.node("Gather", numbers, n_reached)
+        for numbers in zip(*((p.start, p.value, p.slope) for p in pieces), strict=True)
+    )
+    return (score - start) * slope + value
+
+
+def _category_points(graph: _Graph, column: CategoryColumn) -> _Value:
     keys = _texts(column)
     missing = 0.0 if column.missing is None else column.missing.points
     points = [*(c.points for c in column.categories), missing, 0.0]
@@ -285,7 +336,7 @@ def _category_points(graph: _Graph, column: CategoryColumn) -> str:
         values_int64s=list(range(len(keys) + 1)),
         default_int64=len(keys) + 1,
     )
-    return graph.node("Gather", graph.constant(points), codes)
+    return graph.node("Gather", points, codes)
 
 
 def _texts(column: CategoryColumn) -> dict[Value, str]:
@@ -312,103 +363,6 @@ def _text(value: Value) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else repr(value)
-
-
-# ---------------------------------------------------------------------------------------------
-# Scores
-
-
-def _margin(graph: _Graph, content: Content, score: str, is_at_threshold: str) -> str:
-    """Return the margin, exactly 0 at the threshold."""
-    low, high = graph.constant(SCORE_CLIP), graph.constant(1 - SCORE_CLIP)
-    clipped = graph.node("Clip", score, low, high)
-    odds = graph.node("Div", clipped, graph.node("Sub", graph.constant(1.0), clipped))
-    start = graph.constant(float(logit(content.base.threshold)))
-    margin = graph.node("Sub", graph.node("Log", odds), start)
-    return graph.node("Where", is_at_threshold, graph.constant(0.0), margin)
-
-
-def _ratio_of_sum(graph: _Graph, content: Content, score: str, distance: str, total: str) -> str:
-    """Return r as `EvidenceRule.ratio` computes it, before any gate; the sum itself if it is r."""
-    rule = rule_of(content)
-    if rule is None:
-        return total
-    is_above = graph.node("Greater", score, graph.constant(content.base.threshold))
-    above = rule.pull_above
-    pull = graph.node("Where", is_above, graph.constant(above), graph.constant(-above))
-    rise = graph.node("Mul", distance, graph.constant(rule.cost_per_distance))
-    cost = graph.node("Add", rise, graph.constant(rule.fixed_cost))
-    return graph.node("Sub", cost, graph.node("Mul", total, pull))
-
-
-def _gated(graph: _Graph, content: Content, score: str, distance: str, ratio: str) -> str:
-    """Return the ratio, held at 1 where direction or `max_margin` forbid a change."""
-    if content.ratio.max_margin is not None:
-        is_far = graph.node("Greater", distance, graph.constant(content.ratio.max_margin))
-        ratio = graph.node("Where", is_far, graph.constant(1.0), ratio)
-    for may, comparison in (
-        (content.ratio.may_raise, "LessOrEqual"),
-        (content.ratio.may_lower, "Greater"),
-    ):
-        if not may:
-            held = graph.node(comparison, score, graph.constant(content.base.threshold))
-            ratio = graph.node("Where", held, graph.constant(1.0), ratio)
-    return ratio
-
-
-def _edited(
-    graph: _Graph, content: Content, score: str, margin: str, ratio: str, positive: str
-) -> str:
-    """Return the edited score on its decision's side; the base score where the ratio is 1."""
-    threshold = content.base.threshold
-    cut, one = graph.constant(threshold), graph.constant(1.0)
-    bounds = graph.constant(-MAX_EXPONENT), graph.constant(MAX_EXPONENT)
-    exponent = graph.node("Clip", graph.node("Mul", ratio, margin), *bounds)
-    logits = graph.node("Add", exponent, graph.constant(float(logit(threshold))))
-    odds = graph.node("Exp", graph.node("Neg", logits))
-    edited = graph.node("Div", one, graph.node("Add", one, odds))
-    edited = graph.node("Where", graph.node("Equal", ratio, one), score, edited)
-    is_above = graph.node("Greater", edited, cut)
-    lowest = graph.constant(np.nextafter(threshold, 1.0))
-    raised = graph.node("Where", is_above, edited, lowest)
-    lowered = graph.node("Where", is_above, cut, edited)
-    return graph.node("Where", positive, raised, lowered)
-
-
-def _calibrated(graph: _Graph, content: Content, score: str) -> str:
-    """Return the calibrated probability of the edited score, on the edited score's side."""
-    assert content.calibration is not None
-    threshold = content.base.threshold
-    pieces = pieces_of(content.calibration)
-    n_reached = _n_reached(graph, [piece.start for piece in pieces[1:]], score)
-    start, value, slope = (
-        graph.node("Gather", graph.constant(numbers), n_reached)
-        for numbers in zip(*((p.start, p.value, p.slope) for p in pieces), strict=True)
-    )
-    rise = graph.node("Mul", graph.node("Sub", score, start), slope)
-    mapped = graph.node("Add", rise, value)
-    above = graph.node("Max", mapped, graph.constant(np.nextafter(threshold, 1.0)))
-    below = graph.node("Min", mapped, graph.constant(np.nextafter(threshold, 0.0)))
-    cut = graph.constant(threshold)
-    beside = graph.node("Where", graph.node("Less", score, cut), below, cut)
-    return graph.node("Where", graph.node("Greater", score, cut), above, beside)
-
-
-def _crossed(graph: _Graph, content: Content, score: str) -> str:
-    """Return the score on the other side of the threshold, as `crossing_at` places it."""
-    line = crossing_at(content.base.threshold)
-    up = graph.node("Mul", score, graph.constant(line.up_slope))
-    raised = graph.node("Add", up, graph.constant(line.up_start))
-    room = graph.node("Sub", graph.constant(1.0), score)
-    down = graph.node("Mul", room, graph.constant(line.down_slope))
-    lowered = graph.node("Sub", graph.constant(line.down_start), down)
-    is_above = graph.node("Greater", score, graph.constant(line.threshold))
-    return graph.node(
-        "Where",
-        is_above,
-        graph.node("Min", lowered, graph.constant(line.just_below)),
-        graph.node("Max", raised, graph.constant(line.just_above)),
-    )
 
 
 # ---------------------------------------------------------------------------------------------

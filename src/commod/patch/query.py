@@ -79,7 +79,7 @@ class Query:
     """Parts of a query in one dialect, and the stages in which its work columns are computed.
 
     Where a dialect can drop columns, each stage is a CTE that adds some to those before it; else
-    each is a lateral subquery beside the table. WorkColumns columns are seen in neither result.
+    each is a lateral subquery beside the table. Work columns are seen in neither result.
 
     Parameters
     ----------
@@ -321,7 +321,7 @@ class Query:
 
 @dataclass(frozen=True)
 class _Stage:
-    """WorkColumns columns, and the joins that they read from."""
+    """Work columns, and the joins that they read from."""
 
     columns: dict[str, Node]
     joins: list[Node]

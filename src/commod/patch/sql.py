@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -103,8 +103,9 @@ def write_sql(
     query = Query(dialect, table, [score, prefix, *names.values()])
     query.stage({"score": _base_score(query, score), **_values(query, content, names)})
     scored = {"margin": _margin(query, content), "distance": _distance(query, content)}
-    query.stage({**scored, **_points(query, content)})
-    _add_ratio(query, content)
+    points = _points(query, content)
+    query.stage({**scored, **points})
+    _add_ratio(query, content, points)
     query.stage({"changed": _changed(query, content), "exponent": _exponent(query)})
     query.stage({"decided": _decided(query, content), "edited": _edited(query, content)})
     outputs = _outputs(query, content, prefix)
@@ -286,18 +287,16 @@ def _vanishing(factor: float) -> float:
     return largest
 
 
-def _bin_points(query: Query, column: BinColumn, value: Node) -> Node:
-    missing = 0.0 if column.missing is None else column.missing.points
+def _bin_points(query: Query, column: BinColumn | DistanceBinColumn, value: Node) -> Node:
     branches = [
         (value < query.number(b.below), query.number(b.points))
         for b in column.bins
         if b.below is not None
     ]
-    return query.case(
-        (query.is_null(value), query.number(missing)),
-        *branches,
-        default=query.number(column.bins[-1].points),
-    )
+    if isinstance(column, BinColumn):
+        missing = 0.0 if column.missing is None else column.missing.points
+        branches.insert(0, (query.is_null(value), query.number(missing)))
+    return query.case(*branches, default=query.number(column.bins[-1].points))
 
 
 def _category_points(query: Query, column: CategoryColumn, value: Node, i: int) -> Node:
@@ -325,9 +324,9 @@ def _key(query: Query, value: Value) -> Node:
 # Third stage: r
 
 
-def _add_ratio(query: Query, content: Content) -> None:
+def _add_ratio(query: Query, content: Content, points: Collection[str]) -> None:
     """Add the ratio in the order of the file, a few columns at a time."""
-    parts = _parts(query, content)
+    parts = _parts(query, content, points)
     total = query.number(content.ratio.intercept)
     while len(parts) > MAX_COLUMNS_PER_EXPRESSION:
         now, parts = parts[:MAX_COLUMNS_PER_EXPRESSION], parts[MAX_COLUMNS_PER_EXPRESSION:]
@@ -341,30 +340,21 @@ def _add_ratio(query: Query, content: Content) -> None:
     query.stage({"ratio": _gated(query, content, total)})
 
 
-def _parts(query: Query, content: Content) -> list[Node]:
+def _parts(query: Query, content: Content, points: Collection[str]) -> list[Node]:
+    """Return what is added to the intercept; `points` are the work columns that exist."""
     parts = []
     for i, column in enumerate(content.ratio.columns):
         if isinstance(column, ColumnOfScore):
             parts += _score_points(query, column)
-        elif isinstance(column, NumberColumn):
-            missing = column.missing is not None and column.missing.points
-            parts += [query.work(f"points_{i}")] if column.points else []
-            parts += [query.work(f"missing_{i}")] if missing else []
         else:
-            parts.append(query.work(f"points_{i}"))
+            parts += [query.work(n) for n in (f"points_{i}", f"missing_{i}") if n in points]
     return parts
 
 
 def _score_points(query: Query, column: ColumnOfScore) -> list[Node]:
     """Return the points of the margin or of the distance; none where they are 0."""
     if isinstance(column, DistanceBinColumn):
-        distance = query.work("distance")
-        branches = [
-            (distance < query.number(b.below), query.number(b.points))
-            for b in column.bins
-            if b.below is not None
-        ]
-        return [query.case(*branches, default=query.number(column.bins[-1].points))]
+        return [_bin_points(query, column, query.work("distance"))]
     if not column.points:
         return []
     value = query.work("margin" if isinstance(column, MarginColumn) else "distance")

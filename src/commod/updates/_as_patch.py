@@ -15,8 +15,7 @@ from commod.exceptions import InputError
 from commod.metrics._constraint import CONSTRAINTS, Constraint, get_constraint
 from commod.metrics._constraint_text import FORMS
 from commod.patch import Patch, content
-from commod.patch.fingerprint import columns_digest, model_digest
-from commod.patch.versions import PACKAGE, library_versions
+from commod.patch.fingerprint import PACKAGE, columns_digest, library_versions, model_digest
 from commod.updates._interface import AllowedChanges, further_constraints
 
 FIGURE_DIGITS = 6  # of measured figures

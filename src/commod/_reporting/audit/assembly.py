@@ -25,7 +25,7 @@ from commod._reporting.audit.sentences import answer_of, notice_of, why_undefine
 from commod._reporting.audit.stated import read_conditions
 from commod._statistics.unknown_groups import no_interval_text
 from commod._text import list_names, n_of, verb
-from commod.patch.versions import library_versions
+from commod.patch.fingerprint import library_versions
 
 
 def make_audit(

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -107,7 +106,7 @@ class EvidenceQuery:
         side = nw.when(above).then(nw.lit(side_above)).otherwise(nw.lit(-side_above))
         distance = (nw.col(table.score) - float(update.threshold)).abs()
         cost = distance * (found.nearness / found.mean_distance) + (1.0 - found.nearness)
-        value = side * nw.col(total) / cost.clip(1e-9, None)
+        value = side * total / cost.clip(1e-9, None)
         lazy = lazy.with_columns(value.alias(evidence))
         positive = nw.when(nw.col(evidence) > 0).then(nw.col(evidence))
         lazy = lazy.select(
@@ -196,12 +195,11 @@ def _unit_distance(found: FoundUpdate) -> float:
 
 def _with_total(
     lazy: nw.LazyFrame[Any], schema: nw.Schema, card: Scorecard
-) -> tuple[nw.LazyFrame[Any], str]:
-    """Return the frame with the sum of the points of each row, and the name of its column."""
-    ratio = ratio_of(card, may_raise=True, may_lower=True)
-    work = rule.WorkColumns(lazy.collect_schema().names())
-    content: Any = SimpleNamespace(ratio=ratio)
-    return rule.with_ratio(lazy, schema, content, work).lazy(), work.ratio
+) -> tuple[nw.LazyFrame[Any], nw.Expr]:
+    """Return the frame with the sum of the points of each row, and the column of the sum."""
+    applied = rule.Applied(lazy, schema, lazy.collect_schema().names())
+    total = rule.total_of(applied, ratio_of(card, may_raise=True, may_lower=True))
+    return applied.table.lazy(), total
 
 
 # ---------------------------------------------------------------------------------------------
