@@ -260,7 +260,7 @@ def trained(method: Any, rows: Callable[[], FitRows] = biased, **params: Any) ->
 
     def case() -> dict[str, Any]:
         given = rows()
-        update = method(given.model, random_state=0, progress=False, **params)
+        update = method(given.model, random_state=0, **params)
         return result(fitted(update, given), given, ships=False)
 
     return case

@@ -53,9 +53,13 @@ UPDATES = {
     "promise": quick_control(SCORED, monotone={"town": 1}, confidence=0.9),
     "bins": quick_control(SCORED, constraints=ERRORS, numeric="bins"),
     "margin": COMMOD(
-        SCORED, reads_score=True, random_state=0, lambda_fair=20, locked_features=["town"]
+        SCORED,
+        training={"reads_score": True},
+        random_state=0,
+        lambda_fair=20,
+        locked_features=["town"],
     ),
-    "mlp": COMMOD(SCORED, architecture="mlp", hidden=(4,), random_state=0),
+    "mlp": COMMOD(SCORED, architecture="mlp", training={"hidden": (4,)}, random_state=0),
     "errors": MinimalFlip(SCORED, constraints=ERRORS),
     "aware errors": BayesPlugIn(SCORED, aware=True, constraints=ERRORS, lambda_ratio=0.1),
     "errors by group model": LPP(SCORED, constraints=ERRORS),
@@ -76,6 +80,7 @@ OTHER = {
     "group_model": lambda value: DecisionTreeClassifier(),
     "confidence": lambda value: 0.8 if value is None else None,
     "progress": lambda value: True,
+    "training": lambda value: {"batch_size": 64},
 }
 
 

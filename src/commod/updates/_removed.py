@@ -1,0 +1,59 @@
+"""Name the successor of each parameter that an earlier version of an estimator had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
+
+from commod.exceptions import InputTypeError
+
+P = ParamSpec("P")
+Owner = TypeVar("Owner")
+
+IN_TRAINING = (
+    *("hidden", "batch_size", "learning_rate", "adversary_hidden", "adversary_steps"),
+    *("adversary_learning_rate", "adaptive_fairness", "warmup_epochs", "ramp_epochs", "init"),
+    *("concepts_by_column", "reads_score", "progress"),
+)
+SUCCESSORS = {  # by class and parameter
+    "COMMOD": {
+        **{name: f"Pass training={{{name!r}: ...}}." for name in IN_TRAINING},
+        "condition_on_logit": "Pass training={'reads_score': ...}.",
+    },
+}
+
+
+def successor_of(estimator: str, name: str) -> str:
+    """Return what replaces a removed parameter of an estimator; empty if it had none of this name.
+
+    Examples
+    --------
+    >>> successor_of("COMMOD", "ramp_epochs")
+    "Pass training={'ramp_epochs': ...}."
+    >>> successor_of("COMMOD", "epochs")
+    ''
+    """
+    return SUCCESSORS.get(estimator, {}).get(name, "")
+
+
+def refuse_removed(estimators: Iterable[type], names: Iterable[str]) -> None:
+    """Raise InputError for the first name that is a removed parameter of one of the classes."""
+    for estimator in estimators:
+        for name in names:
+            if successor := successor_of(estimator.__name__, name):
+                text = f"{estimator.__name__} has no parameter {name!r} since version 0.3."
+                raise InputTypeError(f"{text} {successor}", parameter=name)
+
+
+def naming_successors(
+    init: Callable[Concatenate[Owner, P], None],
+) -> Callable[Concatenate[Owner, P], None]:
+    """Let a constructor refuse removed parameters with a sentence that names their successors."""
+
+    @wraps(init)
+    def checked(self: Owner, /, *args: P.args, **params: P.kwargs) -> None:
+        refuse_removed(type(self).__mro__, params)
+        init(self, *args, **params)
+
+    return checked
