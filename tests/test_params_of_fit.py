@@ -51,7 +51,7 @@ UPDATES = {
         favorable_label=0,
     ),
     "promise": quick_control(SCORED, monotone={"town": 1}, confidence=0.9),
-    "bins": quick_control(SCORED, constraints=ERRORS, numeric="bins"),
+    "bins": quick_control(SCORED, constraints=ERRORS, points="per bin"),
     "margin": COMMOD(
         SCORED,
         training={"reads_score": True},
@@ -69,7 +69,7 @@ OTHER = {
     "constraints": lambda value: "demographic_parity" if value == ERRORS else ERRORS,
     "direction": lambda value: "losses_only",
     "architecture": lambda value: "concepts" if value == "mlp" else "mlp",
-    "numeric": lambda value: "unit" if value == "bins" else "bins",
+    "points": lambda value: "per unit" if value == "per bin" else "per bin",
     "sample": lambda value: "all",
     "projection": lambda value: "tensor",
     "objective": lambda value: "balanced_accuracy_score",

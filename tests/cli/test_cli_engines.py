@@ -142,12 +142,12 @@ def test_a_model_file_scores_once_and_patches_as_its_scores_do(lake, call, monke
     monkeypatch.setattr(_candidates, "N_TARGETS", 2)
     told = ("--test-size", "0.3", "--engine", "duckdb", "--json", *FIT)
     read = ("--features", "income", "--features", "age", "--features", "town")
-    is_new, study = ("--fit-rows-are-new",), ("--trade-off", "--report", "r.md")
+    study = ("--trade-off", "--report", "r.md")
     score = told.index("--score-column")
     by_model = (*told[:score], "--model", "m.joblib", "--trust-pickle", *told[score + 2 :])
     codes, outs, _ = zip(
-        call("debias", "lake", *by_model, *is_new, *study, "--out", "m.json"),
-        call("debias", "scored.parquet", *told, *is_new, *read, "--out", "f.json"),
+        call("debias", "lake", *by_model, *study, "--out", "m.json"),
+        call("debias", "scored.parquet", *told, *read, "--out", "f.json"),
         strict=True,
     )
     assert codes[0] == codes[1] and codes[0] in (0, 1)

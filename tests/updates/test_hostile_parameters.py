@@ -235,14 +235,14 @@ def test_labels_that_are_no_single_values_are_refused(labels):
 # -- columns --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("numeric", ["unit", "bins"])
-def test_columns_with_the_largest_floats_work(numeric):
+@pytest.mark.parametrize("points", ["per unit", "per bin"])
+def test_columns_with_the_largest_floats_work(points):
     table = X.assign(
         ends=np.where(rng.random(N) < 0.5, 1e308, -1e308),
         one=np.where(np.arange(N) == 0, 1e308, X.x),
         mixed=rng.choice([1e308, -1e308, 0, 1, np.nan], N),
     )
-    update = quick_control(ScoreColumn("score"), min_group_size=5, numeric=numeric)
+    update = quick_control(ScoreColumn("score"), min_group_size=5, points=points)
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         update.fit(table, Y, sensitive_features=GROUP)

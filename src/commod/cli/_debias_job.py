@@ -115,17 +115,6 @@ class DebiasColumns(options.ColumnOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DebiasModel(options.ModelOptions):
-    """The base model, and whether it has seen the rows."""
-
-    fit_rows_are_new: bool | None = option(
-        None,
-        "--fit-rows-are-new/--fit-rows-are-seen",
-        help="Whether the rows are new to the base model. \\[default: judged from its accuracy]",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
 class DebiasConstraint(options.ConstraintOptions):
     """What the update must reach, and the caps that it must keep."""
 
@@ -186,12 +175,9 @@ class SearchOptions:
         "paper.",
     )
     points: str = option(
-        "free",
-        help="integers: points are whole numbers from −10 to 10, and numbers are in bins.",
-    )
-    numeric: str = option(
-        "unit",
-        help="unit: a numeric column has points per unit. bins: it has points per bin.",
+        "auto",
+        help="per unit or per bin: the points of a numeric column. integers: whole numbers from "
+        "−10 to 10, per bin. auto: per unit.",
     )
     max_lines: int = option(12, min=0, help="The most lines of the scorecard. 0: all lines.")
 
@@ -201,7 +187,6 @@ class SearchOptions:
             "borderline": self.borderline,
             "score_edit": self.score_edit,
             "points": self.points,
-            "numeric": self.numeric,
             "max_lines": self.max_lines or None,
         }
 
@@ -224,7 +209,7 @@ class Job:
     """The options of the command, checked, that a fit and its audit read."""
 
     columns: DebiasColumns
-    model: DebiasModel
+    model: options.ModelOptions
     constraint: DebiasConstraint
     search: SearchOptions
     names: options.NameOptions
@@ -242,7 +227,6 @@ class Job:
             rows.estimator,
             locked_features=rows.locked,
             threshold=self.model.threshold,
-            fit_rows_are_new=self.model.fit_rows_are_new,
             **self.search.parameters(),
             min_group_size=self.min_group_size,
             unknown_groups=self.columns.unknown_groups,

@@ -14,7 +14,6 @@ from commod.cli._command import with_options
 from commod.cli._debias_job import (
     DebiasColumns,
     DebiasConstraint,
-    DebiasModel,
     DebiasOutput,
     Fitted,
     Job,
@@ -52,7 +51,7 @@ IN_ENGINE = "counts all rows where they are (see the page More than one machine)
 def command(
     files: options.Files,
     columns: DebiasColumns,
-    model: DebiasModel,
+    model: options.ModelOptions,
     constraint: DebiasConstraint,
     search: SearchOptions,
     table: options.TableOptions,

@@ -185,10 +185,9 @@ def new_update(
     """Return the update of the demo, not fitted."""
     import commod
 
-    # The parts are disjoint, so the library need not judge whether the model saw these rows.
-    own: dict[str, Any] = {"fit_rows_are_new": True}
+    own: dict[str, Any] = {}
     if method == "COMMOD":
-        own = {"random_state": seed, "progress": False}
+        own = {"random_state": seed, "training": {"progress": False}}
     return getattr(commod, method)(
         model,
         constraints=constraints,

@@ -16,7 +16,6 @@ from commod.cli._command import option, with_options
 from commod.cli._debias_job import (
     DebiasColumns,
     DebiasConstraint,
-    DebiasModel,
     DebiasOutput,
     Job,
     SearchOptions,
@@ -47,7 +46,7 @@ class ExploreOutput(options.OutputOptions):
 def command(
     files: options.Files,
     columns: DebiasColumns,
-    model: DebiasModel,
+    model: options.ModelOptions,
     constraint: DebiasConstraint,
     search: SearchOptions,
     table: options.TableOptions,

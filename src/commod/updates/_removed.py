@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from commod.exceptions import InputTypeError
+from commod.exceptions import InputError, InputTypeError
 
 P = ParamSpec("P")
 Owner = TypeVar("Owner")
@@ -21,7 +21,20 @@ SUCCESSORS = {  # by class and parameter
         **{name: f"Pass training={{{name!r}: ...}}." for name in IN_TRAINING},
         "condition_on_logit": "Pass training={'reads_score': ...}.",
     },
+    "ControlledDebiaser": {
+        "numeric": "Pass points='per unit' or 'per bin'.",
+        "fit_rows_are_new": "If the fit rows are new to the base model, silence a "
+        "commod.exceptions.SeenRowsWarning.",
+        "reads_score": "Pass borderline=0 for the fewest changes, wherever people score.",
+        "sparsity": "Pass max_lines for a shorter scorecard.",
+        "accuracy_weight": "Pass borderline, and y to fit: the most accurate update is taken.",
+        "n_concepts": "Leave it out: the scorecard has two concepts.",
+        "sample": "Leave it out: points come from all rows, or from a million of them.",
+        "random_state": "Leave it out: no step is random.",
+        "progress": "Leave it out: a fit takes moments.",
+    },
 }
+REMOVED_VALUES = {"points": {"free": "Pass 'auto', 'per unit' or 'per bin'."}}  # by parameter
 
 
 def successor_of(estimator: str, name: str) -> str:
@@ -44,6 +57,14 @@ def refuse_removed(estimators: Iterable[type], names: Iterable[str]) -> None:
             if successor := successor_of(estimator.__name__, name):
                 text = f"{estimator.__name__} has no parameter {name!r} since version 0.3."
                 raise InputTypeError(f"{text} {successor}", parameter=name)
+
+
+def refuse_removed_value(name: str, value: object) -> None:
+    """Raise InputError for a value that a parameter took in an earlier version."""
+    successors = REMOVED_VALUES.get(name, {})
+    if isinstance(value, str) and value in successors:
+        text = f"{name}={value!r} is not known since version 0.3. {successors[value]}"
+        raise InputError(text, parameter=name)
 
 
 def naming_successors(

@@ -308,9 +308,8 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._set_labels()
         label = outcomes_of(labels, self.classes_, self.pos_label_, self.stated().constraints)
         base = self._base(X, columns)
-        is_stated = getattr(self, "fit_rows_are_new", None) is not None
         known = {"classes": self.classes_, "pos_label": self.pos_label_, "label": label}
-        warn_about_base_model(self.estimator, X, base, **known, may_be_seen=not is_stated)
+        warn_about_base_model(self.estimator, X, base, **known)
         names = group_names_of(groups.labels, sensitive_names(sensitive_features))
         in_constraint = rows_of_large_groups(groups, weight, self.min_group_size, names)
         features = self._features(columns)
