@@ -18,7 +18,6 @@ from commod.cli._debias_job import (
     DebiasConstraint,
     DebiasOutput,
     Job,
-    SearchOptions,
 )
 from commod.cli._engines import EngineOptions
 from commod.cli._printing import Printer
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "commod explore train.csv --label y --sensitive race --score-column f --at-least 0.8",
-    "commod explore train.csv --label y --sensitive sex --model model.skops --gains-only "
+    "commod explore train.csv --label y --sensitive sex --model model.skops --direction gains_only "
     "--no-browser",
 )
 
@@ -48,7 +47,6 @@ def command(
     columns: DebiasColumns,
     model: options.ModelOptions,
     constraint: DebiasConstraint,
-    search: SearchOptions,
     table: options.TableOptions,
     names: options.NameOptions,
     output: ExploreOutput,
@@ -62,7 +60,7 @@ def command(
     from commod.cli import _rows
 
     printer = Printer(output)
-    job = Job(columns, model, constraint, search, names, DebiasOutput(), printer, min_group_size)
+    job = Job(columns, model, constraint, names, DebiasOutput(), printer, min_group_size)
     constraint.parameters()
     conditions = constraint.requirements.columns
     reader = _rows.TableReader(files, columns, model, table, printer, conditions)
