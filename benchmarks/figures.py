@@ -88,7 +88,7 @@ def trained(split: Split, name: str, constraints: str, **settings: Any) -> list[
         constraints=constraints,
         n_concepts=N_CONCEPTS[name],
         random_state=0,
-        progress=False,
+        training={"progress": False},
         **settings,
     )
     train = split.train
@@ -167,7 +167,7 @@ def smoothness() -> None:
     for name in TABLES:
         split = make_split(name, seed=0)
         settings = [{**point, "random_state": seed} for point in GRID for seed in range(10)]
-        update = COMMOD(split.model, n_concepts=N_CONCEPTS[name], progress=False)
+        update = COMMOD(split.model, n_concepts=N_CONCEPTS[name], training={"progress": False})
         train = split.train
         models = fit_grid(update, settings, train.X, train.y, sensitive_features=train.s)
         runs = [split.evaluate(model.predict(split.test.X)) for model in models]
@@ -202,7 +202,8 @@ def choices() -> None:
     groups = {"sensitive_features": new.sensitive_features}
     points = [(value, seed) for value in (1, 2, 3, 4, 6) for seed in range(4)]
     for adaptive in (False, True):
-        update = COMMOD(model, lambda_ratio=0.2, adaptive_fairness=adaptive, progress=False)
+        training = {"adaptive_fairness": adaptive, "progress": False}
+        update = COMMOD(model, lambda_ratio=0.2, training=training)
         models = fit_grid(
             update,
             [{"lambda_fair": value, "random_state": seed} for value, seed in points],
@@ -227,7 +228,8 @@ def choices() -> None:
         runs, start = [], time.perf_counter()
         for seed in range(3):
             split = make_split("Law School", seed)
-            update = COMMOD(split.model, adversary_hidden=hidden, random_state=0, progress=False)
+            training = {"adversary_hidden": hidden, "progress": False}
+            update = COMMOD(split.model, training=training, random_state=0)
             update.fit(split.train.X, split.train.y, sensitive_features=split.train.s)
             runs.append(split.evaluate(update.predict(split.test.X)))
         show(

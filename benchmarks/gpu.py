@@ -130,10 +130,12 @@ def main() -> None:
     update = COMMOD(
         ScoreColumn("score"),
         epochs=options.epochs,
-        batch_size=options.batch_size,
-        adversary_steps=options.adversary_steps,
-        warmup_epochs=options.warmup_epochs,
-        progress=False,
+        training={
+            "batch_size": options.batch_size,
+            "adversary_steps": options.adversary_steps,
+            "warmup_epochs": options.warmup_epochs,
+            "progress": False,
+        },
         random_state=0,
     )
     seconds = {"starting jax": round(begun, 3)}

@@ -21,7 +21,7 @@ from commod.exceptions import TargetWarning
 TARGET = 0.8
 MAX_LINES = {"Law School": 12, "COMPAS": 20, "Adult": 12}
 MOST = 1.2  # times the changes of free points, on the test rows
-FORMS = ("free", "integers")
+FORMS = ("per unit", "integers")
 
 
 def fitted(split: Split, points: str) -> ControlledDebiaser:
@@ -52,7 +52,7 @@ def integers() -> None:
         )
         show_at_most(
             f"{name}: changes, whole / free, {MAX_LINES[name]} lines",
-            changes["integers"] / changes["free"],
+            changes["integers"] / changes["per unit"],
             MOST,
             f"({changes['integers']:.4f} / {changes['free']:.4f})",
         )

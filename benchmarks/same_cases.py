@@ -168,7 +168,7 @@ def trained(method: Any, rows: Callable[[], FitRows] = biased, **params: Any) ->
 
     def case() -> dict[str, Any]:
         given = rows()
-        update = method(given.model, random_state=0, progress=False, **params)
+        update = method(given.model, random_state=0, **params)
         return result(fitted(update, given), given, ships=False)
 
     return case
@@ -359,7 +359,7 @@ REQUESTS: dict[str, Case] = {
     "fit rows": controlled(target=0.9, target_on="fit_rows"),
     "many rows": controlled(partial(biased, 60_000), target=0.8),
     "whole numbers": controlled(target=0.8, points="integers"),
-    "bins": controlled(target=0.8, numeric="bins"),
+    "bins": controlled(target=0.8, points="per bin"),
     "gaps, text and a boolean": controlled(with_gaps, target=0.8),
     "locks and signs": controlled(
         with_gaps, target=0.8, locked_features=["town"], monotone={"x0": 1}

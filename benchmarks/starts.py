@@ -60,11 +60,9 @@ def _seeds() -> None:
     for adaptive, init in itertools.product((False, True), reversed(INITS)):
         update = COMMOD(
             model,
-            init=init,
             lambda_fair=5,
             lambda_ratio=0.05,
-            adaptive_fairness=adaptive,
-            progress=False,
+            training={"init": init, "adaptive_fairness": adaptive, "progress": False},
         )
         models = fit_grid(update, seeds, X_fit, y_fit, sensitive_features=groups)
         show(
@@ -87,9 +85,8 @@ def scale_run(name: str, seed: int, scale: float) -> dict[str, float]:
     update = COMMOD(
         split.model,
         n_concepts=N_CONCEPTS[name],
-        concepts_by_column=False,
         random_state=0,
-        progress=False,
+        training={"concepts_by_column": False, "progress": False},
     )
     with mock.patch.object(networks, "INITIAL_SCALE", scale):
         models = fit_grid(update, POINTS, **fit)

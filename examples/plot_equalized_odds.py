@@ -25,7 +25,7 @@ old, rows = (make_biased(1500, bias=1.5, random_state=seed) for seed in (1, 2))
 new = make_biased(4000, bias=1.5, random_state=3)
 model = LogisticRegression().fit(old.data, old.target)
 update = ControlledDebiaser(
-    model, constraints="equalized_odds", target=0.12, numeric="unit", direction="gains_only"
+    model, constraints="equalized_odds", target=0.12, points="per unit", direction="gains_only"
 )
 update = update.fit(rows.data, rows.target, sensitive_features=rows.sensitive_features)
 people = {"sensitive_features": new.sensitive_features}

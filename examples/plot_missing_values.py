@@ -36,7 +36,7 @@ X.loc[random.random(2000) < np.where(group == "g1", 0.4, 0.1), "x2"] = np.nan
 update = ControlledDebiaser(
     model,
     target=0.8,
-    numeric="bins",
+    points="per bin",
     direction="gains_only",
     target_on="fit_rows",
     borderline=0,

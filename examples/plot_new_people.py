@@ -35,7 +35,6 @@ for seed in range(2, 22):
             target_on=target_on,
             borderline=0,
             max_lines=None,
-            fit_rows_are_new=True,
         )
         update = update.fit(rows.data, rows.target, sensitive_features=rows.sensitive_features)
         decisions = update.predict(new.data)

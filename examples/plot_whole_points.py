@@ -35,7 +35,7 @@ encode = make_column_transformer(
 )
 model = make_pipeline(encode, LogisticRegression(max_iter=1000)).fit(X.loc[old], y[old])
 updates = {}
-for points in ("integers", "free"):
+for points in ("integers", "per bin"):
     update = ControlledDebiaser(
         model,
         target=0.8,
@@ -44,13 +44,12 @@ for points in ("integers", "free"):
         max_margin=0.2,
         points=points,
         max_lines=8,
-        numeric="bins",
         target_on="fit_rows",
         locked_features=["c_charge_desc"],
     )
     updates[points] = update.fit(X.loc[fit], y[fit], sensitive_features=race[fit])
 print(updates["integers"].scorecard_)
-price = updates["integers"].change_rate_ / updates["free"].change_rate_
+price = updates["integers"].change_rate_ / updates["per bin"].change_rate_
 print(f"price of whole numbers: {price:.2f} times the changes")
 
 # %%
@@ -58,7 +57,7 @@ print(f"price of whole numbers: {price:.2f} times the changes")
 
 plt.rcParams.update({"font.size": 12, "axes.spines.top": False, "axes.spines.right": False})
 figure, axes = plt.subplots(2, 1, figsize=(7, 7.4), layout="constrained")
-names = {"integers": "whole numbers", "free": "free points"}
+names = {"integers": "whole numbers", "per bin": "free points"}
 for ax, (points, update) in zip(axes, updates.items(), strict=True):
     terms = sorted(update.scorecard_.rows(), key=lambda term: -term[1])
     values = [value for _, value in terms]

@@ -16,8 +16,8 @@ from experiments.settings import Settings
 ARCHITECTURES: dict[str, dict[str, Any]] = {
     "concepts (k = 2)": {},
     "plain linear": {"n_concepts": 1, "lambda_sparsity": 0.0},
-    "MLP 64": {"architecture": "mlp", "hidden": (64,)},
-    "MLP 64-32-16": {"architecture": "mlp", "hidden": (64, 32, 16)},
+    "MLP 64": {"architecture": "mlp", "training": {"hidden": (64,)}},
+    "MLP 64-32-16": {"architecture": "mlp", "training": {"hidden": (64, 32, 16)}},
 }
 
 

@@ -19,17 +19,15 @@ from experiments.protocol import make_split, quietly
 from experiments.run import Cell, Done
 from experiments.settings import Settings
 
-TRAINED = {"n_concepts": 2, "concepts_by_column": False}
+TRAINED = {"n_concepts": 2, "training": {"concepts_by_column": False}}
+FRAPPES = {"n_concepts": 2, "concepts_by_column": False, "architecture": "concepts"}
 PARTITION = "COMMOD, as shown"
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "COMMOD": ("COMMOD", TRAINED),
     AS_IN_PAPER: (AS_IN_PAPER, TRAINED),
     PARTITION: ("COMMOD", {"n_concepts": 2}),
-    "FRAPPE": (
-        "FRAPPE",
-        {**TRAINED, "architecture": "concepts", "lambda_sparsity": 0.0, "lambda_diversity": 0.0},
-    ),
-    "FRAPPE, with COMMOD's concept losses": ("FRAPPE", {**TRAINED, "architecture": "concepts"}),
+    "FRAPPE": ("FRAPPE", {**FRAPPES, "lambda_sparsity": 0.0, "lambda_diversity": 0.0}),
+    "FRAPPE, with COMMOD's concept losses": ("FRAPPE", FRAPPES),
 }
 POINTS = {
     "COMMOD": [

@@ -36,7 +36,7 @@ LABELS = {
 }
 MANY_ROWS = 10_000  # above, fewer epochs give as many steps as on the paper's tables
 FEWER_EPOCHS = {
-    "COMMOD": {"epochs": 30, "warmup_epochs": 2, "ramp_epochs": 4},
+    "COMMOD": {"epochs": 30, "training": {"warmup_epochs": 2, "ramp_epochs": 4}},
     "FRAPPE": {"epochs": 40},
     "AdversarialDebiasing": {"epochs": 10, "warmup_epochs": 2},
 }
@@ -65,11 +65,15 @@ def make(method: str, split: Split, notion: str, **settings: Any) -> Any:
         update = methods[method]
     if method in VARIANTS:
         update.set_params(n_concepts=N_CONCEPTS[split.name])
-    if "progress" in update.get_params():
-        update.set_params(progress=False)
-    if len(split.train.y) > MANY_ROWS:
-        update.set_params(**FEWER_EPOCHS.get(method, {}))
-    return update.set_params(**settings)
+    fewer = FEWER_EPOCHS.get(method, {}) if len(split.train.y) > MANY_ROWS else {}
+    silent: dict[str, Any] = {"training": {"progress": False}}
+    if not isinstance(update, COMMOD):
+        silent = {"progress": False} if "progress" in update.get_params() else {}
+    for params in (silent, fewer, settings):
+        if "training" in params:  # what others have set stays
+            params = {**params, "training": {**(update.training or {}), **params["training"]}}
+        update.set_params(**params)
+    return update
 
 
 @cache

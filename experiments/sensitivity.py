@@ -37,7 +37,8 @@ def cells(settings: Settings) -> list[Cell]:
 def compute(table: str, weight: str, seed: int, grid: dict[str, Any]) -> list[dict[str, Any]]:
     """Return COMMOD's figures at each point of the grid; the seed also seeds the training."""
     rows = make_split(table, seed)
-    update = make("COMMOD", rows, DP, adaptive_fairness=WEIGHTS[weight], random_state=seed)
+    training = {"adaptive_fairness": WEIGHTS[weight]}
+    update = make("COMMOD", rows, DP, training=training, random_state=seed)
     with quietly():
         return measured(update, rows, grid)
 

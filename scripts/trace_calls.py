@@ -178,7 +178,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "fit_frame": fit_frame,
     "frontier, 3 targets": lambda: frontier(make_update(), **people(), targets=[0.7, 0.8, 0.9]),
     "edit": edit,
-    "COMMOD.fit": lambda: COMMOD(base_model(), epochs=2, progress=False).fit(**people()),
+    "COMMOD.fit": lambda: COMMOD(base_model(), epochs=2).fit(**people()),
     "audit": audited.__wrapped__,
     "commod debias": debias,
     "report": write_report,

@@ -51,11 +51,15 @@ UPDATES = {
         favorable_label=0,
     ),
     "promise": quick_control(SCORED, monotone={"town": 1}, confidence=0.9),
-    "bins": quick_control(SCORED, constraints=ERRORS, numeric="bins"),
+    "bins": quick_control(SCORED, constraints=ERRORS, points="per bin"),
     "margin": COMMOD(
-        SCORED, reads_score=True, random_state=0, lambda_fair=20, locked_features=["town"]
+        SCORED,
+        training={"reads_score": True},
+        random_state=0,
+        lambda_fair=20,
+        locked_features=["town"],
     ),
-    "mlp": COMMOD(SCORED, architecture="mlp", hidden=(4,), random_state=0),
+    "mlp": COMMOD(SCORED, architecture="mlp", training={"hidden": (4,)}, random_state=0),
     "errors": MinimalFlip(SCORED, constraints=ERRORS),
     "aware errors": BayesPlugIn(SCORED, aware=True, constraints=ERRORS, lambda_ratio=0.1),
     "errors by group model": LPP(SCORED, constraints=ERRORS),
@@ -65,7 +69,7 @@ OTHER = {
     "constraints": lambda value: "demographic_parity" if value == ERRORS else ERRORS,
     "direction": lambda value: "losses_only",
     "architecture": lambda value: "concepts" if value == "mlp" else "mlp",
-    "numeric": lambda value: "unit" if value == "bins" else "bins",
+    "points": lambda value: "per unit" if value == "per bin" else "per bin",
     "sample": lambda value: "all",
     "projection": lambda value: "tensor",
     "objective": lambda value: "balanced_accuracy_score",
@@ -76,6 +80,7 @@ OTHER = {
     "group_model": lambda value: DecisionTreeClassifier(),
     "confidence": lambda value: 0.8 if value is None else None,
     "progress": lambda value: True,
+    "training": lambda value: {"batch_size": 64},
 }
 
 

@@ -169,7 +169,10 @@ def test_a_mistake_on_the_command_line_is_explained(call):
 
 def test_an_option_of_the_other_method_is_refused(tmp_path, call, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for options in (("--lambda-fair", "1"), ("--method", "COMMOD", "--target", "0.8")):
+    for options in (
+        ("--method", "COMMOD", "--direction", "any"),
+        ("--method", "COMMOD", "--target", "0.8"),
+    ):
         code, _, err = call("demo", *options)
         assert code == 2
         assert "belongs to --method" in err

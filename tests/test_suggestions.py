@@ -27,7 +27,7 @@ def fit(update, X=WIDE, y=DATA.target):
     ("call", "suggestion"),
     [
         (lambda: fit(quick_control(ScoreColumn("scroe"))), "'score'"),
-        (lambda: fit(quick_control(ScoreColumn("score"), numeric="bin")), "'bins'"),
+        (lambda: fit(quick_control(ScoreColumn("score"), points="per bins")), "'per bin'"),
         (
             lambda: fit(quick_control(ScoreColumn("score"), direction="gain_only")),
             "'gains_only'",

@@ -31,11 +31,13 @@ def import_program() -> Callable[[Task], Job]:
                 rows["model"],
                 n_concepts=rows["n_concepts"],
                 epochs=task.epochs,
-                batch_size=task.batch_size,
-                adversary_steps=1,
-                warmup_epochs=0,
+                training={
+                    "batch_size": task.batch_size,
+                    "adversary_steps": 1,
+                    "warmup_epochs": 0,
+                    "progress": False,
+                },
                 random_state=0,
-                progress=False,
             )
 
         def fit() -> list[Any]:

@@ -41,7 +41,8 @@ def controlled(rows: BenchmarkRows) -> Callable[[], Any]:
 
 def trained(rows: BenchmarkRows) -> Callable[[], Any]:
     """Return a fit of COMMOD; a first fit has compiled already."""
-    update = COMMOD(SCORED, epochs=EPOCHS, warmup_epochs=0, random_state=0, progress=False)
+    training = {"warmup_epochs": 0, "progress": False}
+    update = COMMOD(SCORED, epochs=EPOCHS, training=training, random_state=0)
     fit = partial(update.fit, rows.scored, rows.y, sensitive_features=rows.group)
     fit()
     return fit

@@ -136,6 +136,25 @@ class ScoreOrderWarning(BaseModelWarning):
     """
 
 
+class SeenRowsWarning(BaseModelWarning):
+    """The fit rows look as if the base model has seen them; silence it if they are new to it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from commod import ControlledDebiaser
+    >>> from commod.datasets import make_biased
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> data = make_biased(400, random_state=0)
+    >>> update = ControlledDebiaser(DecisionTreeClassifier().fit(data.data, data.target))
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", SeenRowsWarning)
+    ...     update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    Traceback (most recent call last):
+    commod.exceptions.SeenRowsWarning: The fit rows look like rows the base model was trained on ...
+    """
+
+
 class DataWarning(CommodWarning):
     """The rows can be used, but should be checked: for small groups or proxies, for example.
 

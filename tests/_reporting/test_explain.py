@@ -103,9 +103,9 @@ WAYS = {
 @pytest.fixture(scope="module", params=["COMMOD"])  # test_explain_evidence.py has the other form
 def update(request, rows, quick_compilation):
     if request.param == "COMMOD":  # with concepts that share columns, one of them the margin
-        how = {"reads_score": True, "concepts_by_column": False, "lambda_ratio": 0.0}
-        brief = {"epochs": 40, "adversary_hidden": (8,), "lambda_fair": 6.0}
-        return fit(rows, COMMOD, **how, **brief)
+        how = {"reads_score": True, "concepts_by_column": False, "adversary_hidden": (8,)}
+        brief = {"epochs": 40, "lambda_fair": 6.0, "lambda_ratio": 0.0}
+        return fit(rows, COMMOD, training=how, **brief)
     return fit(rows, **WAYS[request.param])
 
 

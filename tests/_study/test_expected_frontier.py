@@ -175,9 +175,7 @@ def test_a_frontier_expects_nothing_of_cells_with_a_handful_of_people():
     positive = np.flatnonzero((np.asarray(rows.target) == 1) & (group == "g1"))
     group[positive[4:]] = "g0"
     model = LogisticRegression().fit(rows.data, rows.target)
-    update = ControlledDebiaser(
-        model, constraints="equalized_odds", borderline=0, fit_rows_are_new=True
-    )
+    update = ControlledDebiaser(model, constraints="equalized_odds", borderline=0)
     curve = frontier(update, rows.data, rows.target, sensitive_features=group, targets=[0.2, 0.3])
     assert curve.frame()["expected_fairness"].isna().all()
     assert "Nothing can be expected on as many new people" in curve.select(target=0.3).status_

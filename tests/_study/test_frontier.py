@@ -95,7 +95,7 @@ def short(model, rows, new):
 @pytest.fixture(scope="module")
 def networks(model, rows, new):
     """Return the frontier of two networks that were trained together."""
-    update = COMMOD(model, epochs=30, adversary_hidden=(8,), random_state=0)
+    update = COMMOD(model, epochs=30, training={"adversary_hidden": (8,)}, random_state=0)
     return trace(update, rows, new, grid={"lambda_fair": [0.0, 6.0], "lambda_ratio": [0.0]})
 
 
@@ -651,7 +651,7 @@ def with_a_secret(rows, model):
     [
         (quick_control(ScoreColumn("score")), {"targets": [0.6, 0.8]}),
         (
-            COMMOD(ScoreColumn("score"), epochs=1, adversary_hidden=(8,)),
+            COMMOD(ScoreColumn("score"), epochs=1, training={"adversary_hidden": (8,)}),
             {"grid": {"lambda_fair": [2.0, 6.0]}},
         ),
         (RejectOption(ScoreColumn("score")), {}),

@@ -54,7 +54,7 @@ def few_point_rows():
 
 def sweep(targets, *, estimator=None, frame=None, **parameters):
     estimator = ScoreColumn("f") if estimator is None else estimator
-    update = ControlledDebiaser(estimator, fit_rows_are_new=True, borderline=0, **parameters)
+    update = ControlledDebiaser(estimator, borderline=0, **parameters)
     frame = duckdb.from_df(TABLE) if frame is None else frame
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "1 group with fewer than", DataWarning)

@@ -203,8 +203,8 @@ def test_debias_with_models_in_files(folder, call):
     assert patch.base.model == "LogisticRegression"
     read = {column.name for column in patch.ratio.columns}
     assert read <= {"age", "distance from the threshold"}, "the update does not, the model does"
-    assert_one_sentence(call(*told, "--model", "model.pkl", "--force"), "--trust-pickle")
-    more = ("--trust-pickle", "--features", "age", "--force")
+    assert_one_sentence(call(*told, "--model", "model.pkl", "--force"), "--trust pickle")
+    more = ("--trust", "pickle", "--features", "age", "--force")
     assert call(*told, "--model", "model.pkl", *more)[0] == 0
     read = {column.name for column in Patch.load("p.json").content.ratio.columns}
     assert read <= {"age", "distance from the threshold"}
@@ -222,7 +222,7 @@ def test_a_constraint_that_is_not_met_is_exit_code_1_and_the_closest_patch(folde
 def test_rows_are_held_out_where_asked_and_nobody_loses_the_favourable_label(folder, call):
     code, out, _ = call(
         *("debias", "train.csv", *FIT, "--at-least", "0.6", "--test-size", "0.25"),
-        *("--ledger", "ledger.csv", "--json", "--gains-only", "--favorable", "0"),
+        *("--ledger", "ledger.csv", "--json", "--direction", "gains_only", "--favorable", "0"),
     )
     found, content = json.loads(out), Patch.load("patch.json").content
     assert content.labels.favorable == 0 and not content.ratio.may_raise
@@ -241,7 +241,7 @@ def test_the_ledger_names_rows_of_the_table(folder, call):
     table.assign(key=[f"k{i}" for i in range(2000)]).to_csv("keys.csv", index=False)
     told = ("debias", "keys.csv", *FIT, "--test-size", "0.5", "--drop-missing", "-q")
     call(*told, "--ignore", "key", "--out", "a.json", "--ledger", "rows.csv")
-    call(*told, "--id", "key", "--out", "b.json", "--ledger", "keys_.csv")
+    call(*told, "--key", "key", "--out", "b.json", "--ledger", "keys_.csv")
     by_row, by_key = pd.read_csv("rows.csv"), pd.read_csv("keys_.csv")
     assert len(by_row) > 5
     np.testing.assert_allclose(by_row["score_before"], table["f"][by_row["row"]], atol=1e-9)
@@ -301,7 +301,7 @@ def test_audit_keeps_people_of_missing_groups_on_request(folder, call):
     told = ("audit", "partly.csv", "--before", "old", "--after", "new", "--sensitive", "sex")
     assert_one_sentence(call(*told), "missing in 50 of 200 rows")
     found = []
-    for extra in ((), ("--counts-only",)):
+    for extra in ((), ("--engine", "duckdb")):
         code, out, _ = call(*told, "--unknown-groups", "ignore", "--json", *extra)
         assert code == 0
         found.append(json.loads(out)["audit"])
@@ -329,7 +329,7 @@ def test_audit_counts_alike_in_memory_and_in_the_engine(folder, call):
     told = ("audit", "decided.csv", "--before", "old", "--after", "new", "--sensitive", "race")
     whole, counted = (
         json.loads(call(*told, "--at-least", "0.3", "--json", *more)[1])
-        for more in ((), ("--counts-only",))
+        for more in ((), ("--engine", "duckdb"))
     )
     for name in ("changes", "fairness", "groups", "limit"):
         assert whole["audit"][name] == counted["audit"][name], name
@@ -385,11 +385,11 @@ def bad_tables(folder):
     texts = {
         "empty.csv": ("", ["empty"]),
         "header.csv": (head + "\n", ["no rows"]),
-        "semicolons.csv": (csv.replace(",", ";"), ["--delimiter"]),
+        "semicolons.csv": (csv.replace(",", ";"), ["--csv delimiter"]),
         "long.csv": ("\n".join([head, lines[0], lines[1] + ",9", *lines[2:]]), ["line 3"]),
         "short.csv": ("\n".join([head, lines[0], "1,2", *lines[2:]]), ["line 3"]),
         "twice.csv": (csv.replace("age", "income", 1), ["income"]),
-        "latin.csv": (csv.replace("Oslo", "Zürich").encode("latin-1"), ["--encoding"]),
+        "latin.csv": (csv.replace("Oslo", "Zürich").encode("latin-1"), ["--csv encoding"]),
         "three.csv": (table.assign(y=np.arange(300) % 3).to_csv(index=False), ["3"]),
         "one.csv": (table.assign(y=1).to_csv(index=False), ["1 classes"]),
         "no_race.csv": (table.assign(race=None).to_csv(index=False), ["race", "missing"]),
@@ -447,7 +447,7 @@ BAD_OPTIONS = [
     (["--confidence", "3"], ["confidence"]),
     (["--max-changes", "-1"], ["--max-changes: ", "max_changes=-1.0"]),
     (["--at-least", "7"], ["--at-least 7"]),
-    (["--gains-only", "--losses-only"], ["exclude each other"]),
+    (["--direction", "down"], ["--direction", "losses_only"]),
     (["--positive", "maybe"], ["--positive 'maybe'", "0, 1"]),
     (["--type", "age"], ["COLUMN=TYPE"]),
     (["--type", "age=colour"], ["colour"]),
@@ -505,8 +505,8 @@ def test_a_mistyped_column_is_one_sentence(folder, call, patch_file):
     told = ("audit", "decided.csv", "--before", "old", "--after", "new")
     for option, more in (
         ("--sensitive", ()),
-        ("--sensitive", ("--counts-only",)),
-        ("--label", ("--counts-only",)),
+        ("--sensitive", ("--engine", "duckdb")),
+        ("--label", ("--engine", "duckdb")),
         ("--score-before", ()),
     ):
         given = (option, "nope") if option == "--sensitive" else ("--sensitive", "race")
@@ -535,7 +535,7 @@ def test_a_damaged_parquet_file_is_one_sentence(folder, call, patch_file):
         ("check", patch_file, "bad.parquet", *told),
         ("apply", patch_file, "bad.parquet", "out.csv"),
         ("audit", "bad.parquet", "--before", "y", "--after", "y", *told),
-        ("audit", "bad.parquet", "--before", "y", "--after", "y", *told, "--counts-only"),
+        ("audit", "bad.parquet", "--before", "y", "--after", "y", *told, "--engine", "duckdb"),
     ):
         assert_one_sentence(call(*command))
 
@@ -557,7 +557,7 @@ def test_decisions_may_have_any_two_labels(folder, call):
         "race",
         "--json",
     )
-    whole, counted = (json.loads(call(*told, *more)[1]) for more in ((), ("--counts-only",)))
+    whole, counted = (json.loads(call(*told, *more)[1]) for more in ((), ("--engine", "duckdb")))
     assert whole["audit"]["request"]["pos_label"] == "yes" and whole["audit"]["n"] == 1995
     assert whole["audit"]["groups"] == counted["audit"]["groups"]
     assert any("5 rows without a decision" in note for note in whole["notes"])

@@ -142,12 +142,12 @@ def test_a_model_file_scores_once_and_patches_as_its_scores_do(lake, call, monke
     monkeypatch.setattr(_candidates, "N_TARGETS", 2)
     told = ("--test-size", "0.3", "--engine", "duckdb", "--json", *FIT)
     read = ("--features", "income", "--features", "age", "--features", "town")
-    is_new, study = ("--fit-rows-are-new",), ("--trade-off", "--report", "r.md")
+    study = ("--trade-off", "--report", "r.md")
     score = told.index("--score-column")
-    by_model = (*told[:score], "--model", "m.joblib", "--trust-pickle", *told[score + 2 :])
+    by_model = (*told[:score], "--model", "m.joblib", "--trust", "pickle", *told[score + 2 :])
     codes, outs, _ = zip(
-        call("debias", "lake", *by_model, *is_new, *study, "--out", "m.json"),
-        call("debias", "scored.parquet", *told, *is_new, *read, "--out", "f.json"),
+        call("debias", "lake", *by_model, *study, "--out", "m.json"),
+        call("debias", "scored.parquet", *told, *read, "--out", "f.json"),
         strict=True,
     )
     assert codes[0] == codes[1] and codes[0] in (0, 1)
@@ -202,7 +202,7 @@ def test_what_does_not_go_is_refused_before_rows_are_read(lake, call):
         (("--engine", "spark", "--unknown-groups", "ignore"), ("--unknown-groups", "drop-missing")),
         (("--engine", "duckdb", "--refits", "3", "--report", "r.html"), ("--refits",)),
         (("--engine", "ducks"), ("--engine 'ducks' is not one of", "duckdb")),
-        (("--spark-master", "local"), ("--spark-master local", "--engine spark")),
+        (("--engine", "sparks"), ("'sparks' is not one of", "Did you mean 'spark'")),
         (("--engine", "spark", "--type", "age=text"), ("--type", "--engine duckdb")),
         (("--engine", "duckdb", "--key", "race"), ("'race' is named by",)),
     ):
@@ -264,7 +264,7 @@ def test_a_large_table_is_compared_on_a_sample(lake, call, monkeypatch):
     )
     assert {row["method"] for row in said["changes_needed"]} == {"MinimalFlip", "exact limit"}
     model_file("m.joblib")
-    told = ("--model", "m.joblib", "--trust-pickle", "--label", "y", "--sensitive", "race")
+    told = ("--model", "m.joblib", "--trust", "pickle", "--label", "y", "--sensitive", "race")
     code, out, _ = call("compare", "lake", *told, *methods)
     assert code == 0 and json.loads(out)["notes"][0] == said["notes"][0]
 

@@ -39,7 +39,15 @@ def visited(monkeypatch):
 
 
 def test_the_page_has_the_update_of_debias_and_ctrl_c_ends_it(folder, call, visited):
-    names = ("--gains-only", "--favorable", "1", "--label-names", "1=approved", "--no-browser")
+    names = (
+        "--direction",
+        "gains_only",
+        "--favorable",
+        "1",
+        "--label-names",
+        "1=approved",
+        "--no-browser",
+    )
     code, out, err = call("explore", *TOLD, *QUICK, *names)
     assert (code, err) == (0, "")
     ((page, state),) = visited

@@ -77,7 +77,7 @@ def saved(model, path):
 @pytest.mark.parametrize("suffix", [".skops", ".joblib", ".pkl", ".PICKLE"])
 def test_a_model_comes_back_as_it_was_saved(tmp_path, model, suffix):
     model = clone(model).fit(X, Y)
-    loaded = load_model(saved(model, tmp_path / f"m{suffix}"), trust_pickle=True)
+    loaded = load_model(saved(model, tmp_path / f"m{suffix}"), trust=["pickle"])
     assert np.array_equal(loaded.predict(X), model.predict(X))
 
 
@@ -85,7 +85,7 @@ def test_a_model_comes_back_as_it_was_saved(tmp_path, model, suffix):
 def test_a_pickle_is_not_touched_without_trust(tmp_path, suffix):
     path = tmp_path / f"m{suffix}"
     path.write_bytes(b"cos\nsystem\n(S'touch " + os.fsencode(tmp_path / "owned") + b"'\ntR.")
-    with pytest.raises(InputError, match=r"can run any code.*--trust-pickle.*skops\.io\.dump"):
+    with pytest.raises(InputError, match=r"can run any code.*--trust pickle.*skops\.io\.dump"):
         load_model(path)
     assert not (tmp_path / "owned").exists()
 
@@ -170,7 +170,7 @@ def test_a_damaged_file_is_one_sentence(tmp_path, suffix, content):
     path = tmp_path / f"m{suffix}"
     path.write_bytes(content)
     with pytest.raises(InputError, match="cannot be loaded") as caught:
-        load_model(path, trust_pickle=True)
+        load_model(path, trust=["pickle"])
     assert "\n" not in str(caught.value)
 
 
@@ -180,7 +180,7 @@ def test_a_file_that_is_cut_off(tmp_path, suffix):
     saved(LogisticRegression().fit(X, Y), path)
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(InputError, match="cannot be loaded"):
-        load_model(path, trust_pickle=True)
+        load_model(path, trust=["pickle"])
 
 
 def test_what_is_no_file_of_a_model(tmp_path):
@@ -195,7 +195,7 @@ def test_what_is_no_file_of_a_model(tmp_path):
         (tmp_path / "m.json", r"does not end in one of .skops, .onnx, .pkl"),
     ]:
         with pytest.raises(InputError, match=message):
-            load_model(path, trust_pickle=True)
+            load_model(path, trust=["pickle"])
 
 
 def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
@@ -213,7 +213,7 @@ def test_a_pickle_of_a_package_that_is_not_here(tmp_path):
     path = tmp_path / "m.pkl"
     path.write_bytes(b"cno_such_package.models\nModel\n.")
     with pytest.raises(InputError, match="needs the package no_such_package"):
-        load_model(path, trust_pickle=True)
+        load_model(path, trust=["pickle"])
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_a_pickle_of_a_package_that_is_not_here(tmp_path):
 )
 def test_what_does_not_score_is_refused(tmp_path, thing, name):
     with pytest.raises(InputError, match=f"holds {name}, which has neither predict_proba"):
-        load_model(saved(thing, tmp_path / "m.pkl"), trust_pickle=True)
+        load_model(saved(thing, tmp_path / "m.pkl"), trust=["pickle"])
 
 
 @pytest.mark.parametrize(("suffix", "package"), [(".skops", "skops.io"), (".onnx", "onnxruntime")])

@@ -1,16 +1,20 @@
 """Options as dataclasses: typer reads every field, and an error names the option."""
 
+import re
 from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
 import typer
+from typer.main import get_command
 from typer.testing import CliRunner
 
-from commod.cli._command import named_columns, option, with_options
+from commod.cli import app
+from commod.cli._command import named_columns, option, stated_parameters, with_options
 from commod.cli._options import ConstraintOptions
 from commod.exceptions import InputError
 from commod.metrics._constraint import CONSTRAINTS
+from commod.updates._removed import OPTIONS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,3 +91,75 @@ def test_the_help_names_every_constraint():
 
     text = " ".join(run(fit, "--help").output.split())
     assert all(name in text for name in CONSTRAINTS), text
+
+
+def test_stated_values_that_are_passed_on_become_parameters():
+    @dataclass(frozen=True, kw_only=True)
+    class Baking:
+        PANEL: ClassVar[str] = "Baking"
+
+        heat: float | None = option(None, help="Heat.", sets=("temperature",), passes=True)
+        layers: int | None = option(None, help="Layers.", passes=lambda n: n or None)
+        colour: str | None = option(None, help="Colour.")
+
+    assert stated_parameters(Baking(heat=180.0, layers=0, colour="red"), Baking()) == {
+        "temperature": 180.0,
+        "layers": None,
+    }
+
+
+# -- all commands together ------------------------------------------------------------------------
+
+
+def names_in(text):
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", text))
+
+
+def options_of(command):
+    return [param for param in command.params if param.param_type_name == "option"]
+
+
+def test_all_commands_together_have_at_most_140_options():
+    root = get_command(app)
+    n_options = sum(map(len, map(options_of, (root, *root.commands.values()))))
+    assert n_options <= 140
+
+
+def test_explore_takes_the_very_options_of_debias():
+    commands = get_command(app).commands
+    debias, explore = commands["debias"], commands["explore"]
+    shared = [param for param in explore.borrowed if param in debias.params]
+    assert len(shared) > 25
+    assert {param.name for param in options_of(explore)} == {"no_browser", "port"}
+
+
+def test_the_help_of_debias_fits_on_two_screens_and_help_all_has_all_options(call, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    _, short, _ = call("debias", "--help")
+    _, whole, _ = call("debias", "--help-all")
+    panels = ("What to reach", "Whom to change", "Columns", "Model", "Output", "Advanced")
+    places = [whole.index(f"─ {panel} ─") for panel in panels]
+    assert places == sorted(places) and "─ Advanced ─" not in short
+    assert len(short.splitlines()) <= 80
+    debias = get_command(app).commands["debias"]
+    known = {param.opts[0] for param in debias.params if param.opts[0].startswith("--")}
+    assert known <= names_in(whole)
+    assert names_in(short) < names_in(whole)
+
+
+def test_options_of_every_command_stand_before_or_after_its_name(folder, call):
+    told = ("audit", "decided.csv", "--before", "old", "--after", "new", "--sensitive", "race")
+    after, before = call(*told, "--json"), call("--json", *told)
+    assert after == before and after[1].startswith("{")
+    code, _, err = call("--force", "verify", "a.json", "b.html")
+    assert code == 2 and "--force does not go with commod verify" in err
+
+
+@pytest.mark.parametrize("name", sorted(OPTIONS))
+def test_a_removed_option_names_its_successor(call, name):
+    command = "check" if name == "--score-is-for" else "debias"
+    code, _, err = call(command, "a.csv", "b.csv", "--sensitive", "race", name, "1")
+    assert code == 2 and err.count("\n") == 1
+    assert f"commod {command} has no option {name} since version 0.3. {OPTIONS[name]}" in err
+    debias = get_command(app).commands["debias"]
+    assert names_in(OPTIONS[name]) <= {param.opts[0] for param in debias.params}

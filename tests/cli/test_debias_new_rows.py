@@ -6,8 +6,6 @@ import json
 
 import pytest
 
-from commod import ControlledDebiaser
-
 pytest.importorskip("duckdb")
 
 TOLD = ("--label", "y", "--sensitive", "race", "--score-column", "f", "--at-least", "0.8")
@@ -15,7 +13,7 @@ FIT = (*TOLD, "--borderline", "0", "--max-lines", "0", "--force", "--json")
 
 
 def test_expected_figures_are_given_where_the_target_is_for_new_people(folder, call):
-    told = ("--target-on", "new_rows", "--fit-rows-are-new", "--test-size", "0.4")
+    told = ("--target-on", "new_rows", "--test-size", "0.4")
     code, out, err = call("debias", "train.csv", *FIT, *told)
     result = json.loads(out)
     assert code in (0, 1), err  # about half of all held-out rows miss an expected target
@@ -25,23 +23,6 @@ def test_expected_figures_are_given_where_the_target_is_for_new_people(folder, c
     assert expected["fairness"] >= 0.8 and 0 < expected["change_rate"] < 1
     assert 0.5 < expected["accuracy"] < 1
     assert 0 < expected["low"] < expected["fairness"] < expected["high"] < 1
-
-
-def test_the_user_may_say_whether_the_base_model_has_seen_the_rows(folder, call, monkeypatch):
-    given = {}
-
-    def fit(update, *_, **__):
-        given.update(update.get_params(deep=False))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(ControlledDebiaser, "fit", fit)
-    for told, said in (
-        ((), None),
-        (("--fit-rows-are-new",), True),
-        (("--fit-rows-are-seen",), False),
-    ):
-        call("debias", "train.csv", *TOLD, *told)
-        assert given["fit_rows_are_new"] is said and given["target_on"] == "new_rows"
 
 
 def test_a_wrong_choice_names_its_option(folder, call):

@@ -16,7 +16,7 @@ TOLD = ("--label", "y", "--sensitive", "race", "--score-column", "f", "--at-leas
 
 
 def test_the_options_set_the_parameters_of_the_library(folder, call):
-    told = ("--borderline", "0.5", "--numeric", "bins", "--score-edit", "all", "--max-lines", "7")
+    told = ("--borderline", "0.5", "--points", "per bin", "--score-edit", "all", "--max-lines", "7")
     told = (*told, "--target-on", "fit_rows")  # of the default, test_cli.py compares the patch
     code, _, err = call("debias", "train.csv", *TOLD, *told, "--out", "ours.json")
     assert code == 0, err
@@ -26,7 +26,7 @@ def test_the_options_set_the_parameters_of_the_library(folder, call):
         target=0.8,
         borderline=0.5,
         score_edit="all",
-        numeric="bins",
+        points="per bin",
         max_lines=7,
         target_on="fit_rows",
     )
@@ -47,7 +47,7 @@ def test_the_scorecard_has_twelve_lines_unless_all_are_asked_for(folder, call, m
     monkeypatch.setattr(ControlledDebiaser, "fit", fit)
     for told, most in (((), 12), (("--max-lines", "0"), None)):
         call("debias", "train.csv", *TOLD, *told)
-        assert (given["max_lines"], given["borderline"], given["numeric"]) == (most, 0.25, "unit")
+        assert (given["max_lines"], given["borderline"], given["points"]) == (most, 0.25, "auto")
 
 
 def test_points_may_be_whole_numbers_of_a_few_lines(folder, call):
@@ -78,7 +78,7 @@ def test_more_extra_changes_are_spent_nearer_to_the_threshold(folder, call):
 
 
 def test_a_wrong_number_or_choice_names_its_option(folder, call):
-    wrong = (("--borderline", "-1"), ("--score-edit", "some"), ("--numeric", "auto"))
+    wrong = (("--borderline", "-1"), ("--score-edit", "some"), ("--points", "free"))
     for option, value in wrong:
         code, _, err = call("debias", "train.csv", *TOLD, option, value)
         assert code == 2 and option in err and err.count("\n") == 1, err

@@ -21,7 +21,7 @@ from commod.datasets import load_compas
 
 def parameters(constraints="demographic_parity", **stated):
     told = {"target": None, "direction": None} | stated
-    found = command._method_parameters("ControlledDebiaser", constraints, told, {})
+    found = command._method_parameters("ControlledDebiaser", constraints, told)
     return {"constraints": constraints, **found}
 
 

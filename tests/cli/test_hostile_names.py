@@ -78,7 +78,7 @@ COMMANDS = {
     "debias": (*DEBIAS, "--report", "re\x1bport.html", "--ledger", "led\x1bger.csv"),
     "debias, no audit": (*DEBIAS, "--out", "ot\x1bher.json"),
     "audit": (*AUDIT, "--label", LABEL, "--report", "[red]a\x9b.md", "--force"),
-    "audit, counts only": (*AUDIT, "--counts-only"),
+    "audit, counts only": (*AUDIT, "--engine", "duckdb"),
     "check": ("check", "patch.json", NEW, "--sensitive", RACE, "--label", LABEL),
     "show": ("show", "patch.json", "--all"),
     "show, diff": ("show", "patch.json", "--diff", "ot\x1bher.json"),

@@ -123,7 +123,7 @@ def test_an_update_must_be_fitted_and_linear(quick_compilation):
 def test_an_update_that_reads_the_margin_is_a_patch_too(quick_compilation):
     data = make_biased(600, random_state=0)
     model = LogisticRegression().fit(data.data, data.target)
-    update = COMMOD(model, reads_score=True, lambda_fair=4, epochs=20, random_state=0)
+    update = COMMOD(model, training={"reads_score": True}, lambda_fair=4, epochs=20, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CommodWarning)
         update.fit(data.data, data.target, sensitive_features=data.sensitive_features)

@@ -45,38 +45,42 @@ def test_the_papers_settings_are_parameters_that_clone_keeps(model):
     for copy in (update, clone(update), pickle.loads(pickle.dumps(update))):
         assert type(copy) is COMMOD
         parameters = copy.get_params(deep=False)
-        assert parameters["adaptive_fairness"] is False
-        assert parameters["init"] == "zero"
-        assert parameters["adversary_hidden"] == (64, 32, 16)
-        assert parameters["concepts_by_column"] is False
-        assert (parameters["threshold"], parameters["reads_score"]) == (0.5, False)
+        assert parameters["training"] == {
+            "adaptive_fairness": False,
+            "reads_score": False,
+            "concepts_by_column": False,
+            "init": "zero",
+            "adversary_hidden": (64, 32, 16),
+        }
+        assert (parameters["architecture"], parameters["threshold"]) == ("concepts", 0.5)
         assert (parameters["n_concepts"], parameters["lambda_fair"]) == (5, 3)
 
 
 def test_every_other_parameter_keeps_its_default(model):
     defaults = COMMOD(model).get_params(deep=False)
     paper = COMMOD.as_in_the_paper(model).get_params(deep=False)
-    assert {name for name in defaults if defaults[name] != paper[name]} == {
-        "adaptive_fairness",
-        "init",
-        "adversary_hidden",
-        "concepts_by_column",
-    }
+    assert {name for name in defaults if defaults[name] != paper[name]} == {"training"}
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("adaptive_fairness", True), ("init", "balanced"), ("threshold", 0.3)],
+    ("name", "wrong"),
+    [
+        ("adaptive_fairness", {"training": {"adaptive_fairness": True}}),
+        ("init", {"training": {"init": "balanced"}}),
+        ("threshold", {"threshold": 0.3}),
+    ],
 )
-def test_what_is_not_the_papers_is_refused_with_the_way_out(model, name, value):
+def test_what_is_not_the_papers_is_refused_with_the_way_out(model, name, wrong):
     with pytest.raises(InputError, match=f"{name}=.*not the paper's.*use COMMOD") as caught:
-        COMMOD.as_in_the_paper(model, **{name: value})
-    assert caught.value.parameter == name
+        COMMOD.as_in_the_paper(model, **wrong)
+    assert caught.value.parameter in wrong
 
 
 def test_the_papers_own_values_may_be_repeated(model):
-    update = COMMOD.as_in_the_paper(model, adversary_hidden=[64, 32, 16], init="zero")
-    assert update.adversary_hidden == (64, 32, 16)
+    own = {"adversary_hidden": [64, 32, 16], "init": "zero", "ramp_epochs": 5}
+    update = COMMOD.as_in_the_paper(model, training=own)
+    assert update.training["adversary_hidden"] == (64, 32, 16)
+    assert update.training["ramp_epochs"] == 5
     with pytest.raises(TypeError, match="lambda_fare"):
         COMMOD.as_in_the_paper(model, lambda_fare=1)
 
@@ -84,7 +88,8 @@ def test_the_papers_own_values_may_be_repeated(model):
 def test_it_makes_the_model_fairer_on_new_rows(model, fit_rows):
     update = COMMOD.as_in_the_paper(model, lambda_fair=8, lambda_ratio=0.01, random_state=0)
     # quick, and a size for which other tests have compiled the program
-    update.set_params(adversary_hidden=(32,), epochs=80).fit(**fit_rows)
+    update.training["adversary_hidden"] = (32,)
+    update.set_params(epochs=80).fit(**fit_rows)
     new = make_biased(5000, bias=1.5, random_state=1)
     before, after = (
         p_rule(None, m.predict(new.data), sensitive_features=new.sensitive_features)
@@ -97,8 +102,10 @@ def test_it_makes_the_model_fairer_on_new_rows(model, fit_rows):
 def test_the_docstring_says_what_the_paper_states_and_where_it_is_silent():
     text = inspect.getdoc(COMMOD.as_in_the_paper)
     stated, silent = text.split("The paper is silent")
-    assert all(name in stated for name in ("adaptive_fairness=False", "concepts_by_column=False"))
-    assert all(name in silent for name in ('init="zero"', "64, 32"))
+    assert all(
+        name in stated for name in ('"adaptive_fairness": False', '"concepts_by_column": False')
+    )
+    assert all(name in silent for name in ('"init": "zero"', "64, 32"))
     assert ">>> " in text
 
 
@@ -107,7 +114,7 @@ def test_the_docstring_says_what_the_paper_states_and_where_it_is_silent():
 
 @pytest.mark.parametrize("init", ["balanced", "zero"])
 def test_no_training_changes_nothing_from_either_start(model, fit_rows, init):
-    update = COMMOD(model, init=init, epochs=0, random_state=0).fit(**fit_rows)
+    update = COMMOD(model, training={"init": init}, epochs=0, random_state=0).fit(**fit_rows)
     assert update.change_rate_ == 0
     np.testing.assert_array_equal(update.ratio(fit_rows["X"]), 1.0)
 
@@ -115,12 +122,13 @@ def test_no_training_changes_nothing_from_either_start(model, fit_rows, init):
 def test_an_unknown_start_is_refused(model, fit_rows):
     for init in ("random", None, 0):
         with pytest.raises(InputError, match=r"init=.*choose one of balanced, zero"):
-            COMMOD(model, init=init).fit(**fit_rows)
+            COMMOD(model, training={"init": init}).fit(**fit_rows)
 
 
 def as_trained(model, fit_rows, seed=0, **changes):
     changes = {"lambda_fair": 4, "lambda_diversity": 0, **changes}
-    update = COMMOD(model, concepts_by_column=False, random_state=seed, **changes)
+    trained = {"concepts_by_column": False}
+    update = COMMOD(model, training=trained, random_state=seed, **changes)
     return update.fit(**fit_rows)
 
 

@@ -52,9 +52,9 @@ def test_every_update_and_rival_has_the_same_bar():
     assert set(bars) == {MIN_CATEGORY_SIZE}
 
 
-@pytest.mark.parametrize("numeric", ["unit", "bins"])
-def test_only_values_of_twenty_people_have_terms(rows, numeric):
-    names = fit(rows, numeric=numeric).term_names_
+@pytest.mark.parametrize("points", ["per unit", "per bin"])
+def test_only_values_of_twenty_people_have_terms(rows, points):
+    names = fit(rows, points=points).term_names_
     towns = {name for name in names if name.startswith("town")}
     assert towns == {"town = large", "town = other", "town = twenty"}
     assert "income is missing" not in names
@@ -96,13 +96,13 @@ def test_a_lower_bar_is_said_in_the_status_and_in_the_patch(rows):
 def test_a_patch_with_a_bin_of_few_people_does_not_pass(rows):
     X, y, group = rows
     X = X.assign(income=np.r_[np.arange(9.0), np.full(N - 9, 30.0) + np.arange(N - 9) // 200])
-    update = fit((X, y, group), numeric="bins", min_category_size=9)
+    update = fit((X, y, group), points="per bin", min_category_size=9)
     assert "the bin of 9" in "\n".join(update.to_patch().verify(X, group).problems)
 
 
 def test_commod_says_a_lower_bar_too(rows):
     X, y, group = rows
-    settings = {"epochs": 1, "min_category_size": 5, "progress": False, "random_state": 0}
+    settings = {"epochs": 1, "min_category_size": 5, "random_state": 0}
     update = COMMOD(ScoreColumn("score"), **settings).fit(X, y, sensitive_features=group)
     assert "fewer than 20 people, because" in update.status_
 

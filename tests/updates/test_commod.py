@@ -130,7 +130,7 @@ def test_concepts_have_norm_one_exact_zeros_and_share_no_column(fitted):
 
 def test_concepts_as_trained_make_the_same_update(model, rows, fitted):
     X, y, s = rows
-    trained = COMMOD(model, lambda_fair=4, concepts_by_column=False, random_state=0)
+    trained = COMMOD(model, lambda_fair=4, training={"concepts_by_column": False}, random_state=0)
     trained.fit(X, y, sensitive_features=s)
     np.testing.assert_allclose(trained.ratio(X), fitted.ratio(X), atol=1e-9)
     assert (trained.concept_weights_[0] * trained.concept_weights_[1]).any()
@@ -197,11 +197,11 @@ def longer(model, rows):
         {"lambda_sparsity": 0.2},
         {"lambda_diversity": 3.0},
         {"epochs": 12},
-        {"learning_rate": 0.02},
-        {"adversary_learning_rate": 0.03},
-        {"adaptive_fairness": False},
-        {"warmup_epochs": 1},
-        {"ramp_epochs": 1},
+        {"training": {"learning_rate": 0.02}},
+        {"training": {"adversary_learning_rate": 0.03}},
+        {"training": {"adaptive_fairness": False}},
+        {"training": {"warmup_epochs": 1}},
+        {"training": {"ramp_epochs": 1}},
         {"random_state": 1},
         {"constraints": "true_positive_rate_parity"},
         {"constraints": "false_positive_rate_parity"},
@@ -216,9 +216,9 @@ def test_the_parameter_changes_the_update(model, rows, reference, change):
     ("change", "compiled"),
     [
         ({}, {}),
-        ({"batch_size": 100}, {"batch": 100}),
-        ({"adversary_hidden": (8, 4)}, {"adversary": (1, 8, 4, 2)}),
-        ({"adversary_steps": 1}, {"single step": True}),
+        ({"training": {"batch_size": 100}}, {"batch": 100}),
+        ({"training": {"adversary_hidden": (8, 4)}}, {"adversary": (1, 8, 4, 2)}),
+        ({"training": {"adversary_steps": 1}}, {"single step": True}),
         ({"n_concepts": 3}, {"concepts": 3}),
         ({"locked_features": ("x0", "x2")}, {"terms": 2}),
         ({"constraints": "equalized_odds"}, {"adversary": (2, 32, 2), "sees labels": True}),
@@ -282,7 +282,7 @@ def test_a_message_does_not_list_everybody(model, rows):
 
 
 def test_conditioning_on_the_logit_adds_one_term_for_the_margin(model, rows):
-    update = small(model, rows, reads_score=True, locked_features=["x0"])
+    update = small(model, rows, training={"reads_score": True}, locked_features=["x0"])
     assert update.term_names_ == ["x1", "x2", "x3", "base margin"]
     assert update.scorecard_.points[-1], "it has a say"
     np.testing.assert_allclose(
@@ -401,7 +401,9 @@ def test_a_column_named_like_the_margin_is_refused(model, rows):
     X, y, s = rows
     table = X.assign(score=model.predict_proba(X)[:, 1]).rename(columns={"x3": "base margin"})
     with pytest.raises(InputError, match="X has a column 'base margin'"):
-        COMMOD(ScoreColumn("score"), reads_score=True).fit(table, y, sensitive_features=s)
+        COMMOD(ScoreColumn("score"), training={"reads_score": True}).fit(
+            table, y, sensitive_features=s
+        )
 
 
 def test_a_class_is_not_a_model(rows):
@@ -643,7 +645,7 @@ def test_an_interrupt_leaves_a_usable_update(model, rows, monkeypatch):
 
 @pytest.mark.parametrize(("show", "expected"), [(True, True), (False, False), (None, False)])
 def test_the_progress_bar_can_be_switched_on_and_off(model, rows, capsys, show, expected):
-    small(model, rows, epochs=2, progress=show)
+    small(model, rows, epochs=2, training={"progress": show})
     out, err = capsys.readouterr()
     assert out == ""
     assert ("COMMOD" in err) == expected
@@ -659,11 +661,11 @@ def test_the_progress_bar_can_be_switched_on_and_off(model, rows, capsys, show, 
         ({"lambda_ratio": math.nan}, r"lambda_ratio=nan must be a finite number"),
         ({"epochs": -1}, r"epochs=-1 must be"),
         ({"n_concepts": 0}, r"n_concepts=0 must be a finite number >= 1"),
-        ({"batch_size": 0}, r"batch_size=0"),
-        ({"learning_rate": 0}, r"learning_rate=0 must be a finite number > 0"),
-        ({"adversary_hidden": 5}, r"adversary_hidden=5 must be a tuple or list of the sizes"),
+        ({"training": {"batch_size": 0}}, r"batch_size=0"),
+        ({"training": {"learning_rate": 0}}, r"learning_rate=0 must be a finite number > 0"),
+        ({"training": {"adversary_hidden": 5}}, r"adversary_hidden=5 must be a tuple or list"),
         (
-            {"adversary_hidden": (0,)},
+            {"training": {"adversary_hidden": (0,)}},
             r"adversary_hidden=\(0,\) must be a tuple or list",
         ),
         (
@@ -817,7 +819,7 @@ def test_a_concept_without_weight_still_has_its_columns_read(model, rows):
         ScoreColumn("score"),
         epochs=3,
         lambda_sparsity=0,
-        concepts_by_column=False,
+        training={"concepts_by_column": False},
         random_state=0,
     ).fit(score, y, sensitive_features=s)
     without_points(update, "x1", concept=0)

@@ -548,18 +548,18 @@ def n_lines(update):
 
 
 def test_bins_make_steps(model, rows):
-    update = fit(model, rows, numeric="bins")
+    update = fit(model, rows, points="per bin")
     assert any("≤ x2 <" in name for name in update.term_names_)
     assert update.fairness_ >= 0.8
 
 
 @pytest.mark.parametrize(
-    ("numeric", "max_lines"), [("unit", 3), ("unit", 7), ("bins", 1), ("bins", 7)]
+    ("points", "max_lines"), [("per unit", 3), ("per unit", 7), ("per bin", 1), ("per bin", 7)]
 )
-def test_a_card_has_at_most_the_stated_lines(model, rows, numeric, max_lines):
+def test_a_card_has_at_most_the_stated_lines(model, rows, points, max_lines):
     X, y, s = rows
     table = mixed(X).assign(score=model.predict_proba(X)[:, 1]), y, s
-    asked = {"numeric": numeric, "target_on": "new_rows", "target": 0.6}
+    asked = {"points": points, "target_on": "new_rows", "target": 0.6}
     few = quiet_fit(ScoreColumn("score"), table, max_lines=max_lines, **asked)
     assert 1 <= n_lines(few) <= max_lines
     if max_lines == 7:  # and lines are used where they are allowed
@@ -568,16 +568,21 @@ def test_a_card_has_at_most_the_stated_lines(model, rows, numeric, max_lines):
 
 
 @pytest.mark.parametrize(
-    ("numeric", "favorable", "sign"),
-    [("unit", 0, 1), ("unit", 1, -1), ("bins", 0, -1), ("bins", 1, 1)],  # every pair of values
+    ("points", "favorable", "sign"),
+    [
+        ("auto", 0, 1),
+        ("per unit", 1, -1),
+        ("per bin", 0, -1),
+        ("per bin", 1, 1),
+    ],  # every pair of values
 )
-def test_a_monotone_column_helps_or_must_not_help(model, rows, numeric, favorable, sign):
+def test_a_monotone_column_helps_or_must_not_help(model, rows, points, favorable, sign):
     """1: v rises with the column, whichever label is favourable. -1: it falls."""
-    asked = {"favorable_label": favorable, "pos_label": 1, "numeric": numeric}
+    asked = {"favorable_label": favorable, "pos_label": 1, "points": points}
     free = fit(model, rows, **asked)
     update = quiet_fit(model, rows, monotone={"x2": sign, "category": sign}, **asked)
-    points = update.scorecard_.rows()
-    assert all(sign * value >= 0 for name, value in points if name.startswith("category"))
+    lines = update.scorecard_.rows()
+    assert all(sign * value >= 0 for name, value in lines if name.startswith("category"))
     towns = [value for name, value in free.scorecard_.rows() if name.startswith("category")]
     assert min(towns) < 0 < max(towns), "the sign would not matter"
     X = rows[0].head(40).assign(category="c0")
@@ -807,7 +812,8 @@ def test_a_promise_that_no_update_keeps_is_refused_in_words(rows):
             {"constraints": "fair"},
             r"constraints='fair' is not known; choose one of demographic_parity",
         ),
-        ({"numeric": "cubes"}, r"numeric='cubes' is not known; choose one of unit, bins"),
+        ({"points": "cubes"}, r"points='cubes' is not known; choose one of auto, per unit, per"),
+        ({"points": "free"}, r"points='free' is not known since version 0.3. Pass 'auto'"),
         ({"monotone": {"x9": 1}}, r"monotone names 'x9', but X has no such column \(columns: x0"),
         (
             {"monotone": {"x0": 2}},
@@ -923,7 +929,7 @@ def hostile_table(seed, n, scores, n_groups):
     favorable=st.integers(0, 1),
     pos=st.integers(0, 1),
     extra=st.sampled_from([(None, 0), (3, 0), (12, 0.25)]),
-    numeric=st.sampled_from(["unit", "bins"]),
+    points=st.sampled_from(["per unit", "per bin"]),
     caps=st.fixed_dictionaries(
         {},
         optional={
@@ -943,11 +949,11 @@ def hostile_table(seed, n, scores, n_groups):
     favorable=1,
     pos=0,
     extra=(None, 0),
-    numeric="unit",
+    points="per unit",
     caps={},
 )
 def test_whatever_comes_in_what_is_promised_holds(
-    seed, n, scores, n_groups, constraints, direction, favorable, pos, extra, numeric, caps
+    seed, n, scores, n_groups, constraints, direction, favorable, pos, extra, points, caps
 ):
     X, y, group = hostile_table(seed, n, scores, n_groups)
     target = 0.8 if constraints == "demographic_parity" else 0.1
@@ -961,7 +967,7 @@ def test_whatever_comes_in_what_is_promised_holds(
         pos_label=pos,
         max_lines=max_lines,
         borderline=borderline,
-        numeric=numeric,
+        points=points,
         min_group_size=2,
         **caps,
     )

@@ -21,7 +21,7 @@ def fitted(seed, **parameters):
         "y": data.target[N:],
         "sensitive_features": data.sensitive_features[N:],
     }
-    asked = {"target": 0.8, "fit_rows_are_new": True, **parameters}
+    asked = {"target": 0.8, **parameters}
     return ControlledDebiaser(model, **asked).fit(**rows), rows
 
 

@@ -113,7 +113,7 @@ ENGINES = {
 def fit(frame, model=MODEL, **given):
     names = {"sensitive_features": "g", "y_true": "y", "features": COLUMNS, "key": "id"}
     names |= {name: given.pop(name) for name in names if name in given}
-    params = {"target": 0.8, "target_on": "fit_rows", "fit_rows_are_new": True, **given}
+    params = {"target": 0.8, "target_on": "fit_rows", **given}
     return ControlledDebiaser(model, **params).fit_frame(frame, **names)
 
 
@@ -160,7 +160,7 @@ def test_spark_workers_score_their_partitions(spark, known):
 def test_a_model_gives_the_update_of_fit(monkeypatch):
     """The whole table is here: `fit` on the same rows gives the same sentences and points."""
     monkeypatch.setattr(_fit_rows, "MAX_POINT_ROWS", 10_000)
-    asked = {"target": 0.8, "fit_rows_are_new": None}
+    asked = {"target": 0.8}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         update = fit(ENGINES["duckdb"](ARROW), key=None, target_on="new_rows", **asked)

@@ -2,6 +2,7 @@
 
 import decimal
 import inspect
+import pickle
 import warnings
 import zlib
 from contextlib import suppress
@@ -9,9 +10,11 @@ from contextlib import suppress
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
+import commod
 import commod.rivals as rivals
 from commod import (
     COMMOD,
@@ -28,6 +31,7 @@ from commod import (
 )
 from commod.exceptions import InputError
 from commod.rivals import MinimalFlip, RejectOption
+from commod.updates._removed import SUCCESSORS
 from commod.updates.base import BaseUpdate
 from quick_updates import quick_control
 
@@ -231,14 +235,14 @@ def test_labels_that_are_no_single_values_are_refused(labels):
 # -- columns --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("numeric", ["unit", "bins"])
-def test_columns_with_the_largest_floats_work(numeric):
+@pytest.mark.parametrize("points", ["per unit", "per bin"])
+def test_columns_with_the_largest_floats_work(points):
     table = X.assign(
         ends=np.where(rng.random(N) < 0.5, 1e308, -1e308),
         one=np.where(np.arange(N) == 0, 1e308, X.x),
         mixed=rng.choice([1e308, -1e308, 0, 1, np.nan], N),
     )
-    update = quick_control(ScoreColumn("score"), min_group_size=5, numeric=numeric)
+    update = quick_control(ScoreColumn("score"), min_group_size=5, points=points)
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         update.fit(table, Y, sensitive_features=GROUP)
@@ -317,3 +321,48 @@ def test_a_base_model_that_returns_no_scores_is_named(method, returned):
     setattr(model, method, lambda table: RETURNED[returned](len(table)))
     with pytest.raises(InputError, match="base model"):
         update.predict(X, sensitive_features=GROUP)
+
+
+# -- parameters of earlier versions ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("estimator", "name"), [(own, n) for own, names in SUCCESSORS.items() for n in names]
+)
+def test_a_removed_parameter_names_its_successor(estimator, name):
+    method = getattr(commod, estimator)
+    update = method(ScoreColumn("score"))
+    for call in (lambda: method(ScoreColumn("score"), **{name: 1}), lambda: set_one(update, name)):
+        with pytest.raises(TypeError, match=f"{estimator} has no parameter '{name}'") as caught:
+            call()
+        assert str(caught.value).endswith(SUCCESSORS[estimator][name])
+        assert caught.value.parameter == name
+    assert name not in update.get_params()
+
+
+def set_one(update, name):
+    update.set_params(**{name: 1})
+
+
+@pytest.mark.parametrize(
+    ("training", "words"),
+    [
+        ({"steps": 3}, "training has no key 'steps'; it has batch_size, learning_rate, .*progress"),
+        ({3: 3}, "training has no key 3; it has batch_size"),
+        ([("batch_size", 3)], "training=.* must be a mapping, such as"),
+        ({"init": "random"}, "init='random' is not known; choose one of balanced, zero"),
+        ({"reads_score": "yes"}, "reads_score='yes' must be True or False"),
+        ({"ramp_epochs": -1}, "ramp_epochs=-1 must be"),
+    ],
+)
+def test_details_of_the_training_are_checked_before_it(training, words):
+    with pytest.raises(InputError, match=words):
+        COMMOD(ScoreColumn("score"), training=training).fit(X, Y, sensitive_features=GROUP)
+
+
+def test_the_details_that_are_given_are_kept_as_they_are():
+    given = {"batch_size": 40}
+    update = COMMOD(ScoreColumn("score"), training=given)
+    for copied in (clone(update), pickle.loads(pickle.dumps(update))):
+        assert copied.get_params()["training"] == given
+    assert update.training is given and update._schedule().batch_size == 40

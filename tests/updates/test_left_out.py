@@ -137,7 +137,7 @@ def test_intersections_are_named_with_their_columns():
 def test_the_other_constraints_say_it_too(rows):
     X, y, groups = rows
     update = quick_control(
-        ScoreColumn("score"), constraints="true_positive_rate_parity", target=0.2, numeric="unit"
+        ScoreColumn("score"), constraints="true_positive_rate_parity", target=0.2, points="per unit"
     )
     quiet(update, X, y, groups)
     shown = groups != SECRETS[1]
@@ -272,7 +272,7 @@ def test_with_confidence_groups_left_out_are_measured_with_the_terms_of_the_fit_
     X = data.data.assign(score=model.predict_proba(numbers)[:, 1])
     groups = np.asarray(data.sensitive_features, dtype=object)
     groups[:12] = SECRETS[0]
-    update = quick_control(ScoreColumn("score"), target=0.9, confidence=0.6, numeric="bins")
+    update = quick_control(ScoreColumn("score"), target=0.9, confidence=0.6, points="per bin")
     quiet(update, X, data.target, groups)
     (few,) = update.groups_left_out_
     assert few.rate_after == rate(update.predict(X), groups == SECRETS[0])

@@ -180,7 +180,8 @@ def test_it_takes_what_the_linear_one_takes():
     X, y, group = crossed(2)
     # seven terms, four of them numbers: the program that `fitted` has compiled
     X = X.assign(x3=np.random.default_rng(3).normal(size=N))
-    update = COMMOD(ScoreColumn("score"), **QUICK, reads_score=True, locked_features=["x2"])
+    with_score = {**QUICK, "training": {"reads_score": True}}
+    update = COMMOD(ScoreColumn("score"), **with_score, locked_features=["x2"])
     weight = np.linspace(0.5, 1.5, N)
     update.fit(X, y, sensitive_features=group, sample_weight=weight)
     terms = {"x0", "x1", "x3", "town = Bern", "town = Oslo", "town = Rome", "base margin"}
@@ -197,7 +198,7 @@ def test_it_takes_what_the_linear_one_takes():
 
 
 def test_hidden_layers_have_the_sizes_asked_for(rows):
-    update = fit(rows, hidden=(8, 3), epochs=0)
+    update = fit(rows, training={"hidden": (8, 3)}, epochs=0)
     assert [matrix.shape for matrix, _ in update.network_.layers] == [(7, 8), (8, 3), (3, 1)]
 
 
@@ -263,10 +264,10 @@ def test_the_architecture_is_a_parameter_and_a_refit_may_change_it(rows, fitted)
             r"architecture='tree' is not known; choose one of concepts, mlp",
         ),
         ({"architecture": None}, r"architecture=None is not known"),
-        ({"hidden": 5}, r"hidden=5 must be a tuple or list of the sizes"),
-        ({"hidden": (8, 0)}, r"hidden=\(8, 0\) must be a tuple or list"),
-        ({"hidden": np.array([8])}, r"must be a tuple or list"),
-        ({"hidden": (10**12,)}, r"asks for a layer of over 10,000 units"),
+        ({"training": {"hidden": 5}}, r"hidden=5 must be a tuple or list of the sizes"),
+        ({"training": {"hidden": (8, 0)}}, r"hidden=\(8, 0\) must be a tuple or list"),
+        ({"training": {"hidden": np.array([8])}}, r"must be a tuple or list"),
+        ({"training": {"hidden": (10**12,)}}, r"asks for a layer of over 10,000 units"),
         (
             {"architecture": np.array(["mlp", "concepts"])},
             r"is not known; choose one of concepts, mlp",

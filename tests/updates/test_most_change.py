@@ -102,7 +102,7 @@ def test_the_command_line_ends_with_code_1(fitted, tmp_path, capsys, monkeypatch
     X.assign(group=np.where(group == 1, "a", "b")).to_csv(tmp_path / "t.csv", index=False)
     arguments = [
         *("debias", str(tmp_path / "t.csv"), "--score-column", "score", "--sensitive", "group"),
-        *("--at-least", "0.95", "--losses-only"),
+        *("--at-least", "0.95", "--direction", "losses_only"),
         *("--target-on", "fit_rows"),
         *("--out", str(tmp_path / "p.json")),
     ]

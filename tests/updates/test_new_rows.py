@@ -13,7 +13,13 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from commod import ControlledDebiaser, metrics
 from commod.datasets import load_compas, make_biased
-from commod.exceptions import BaseModelWarning, CommodWarning, InputError, TargetWarning
+from commod.exceptions import (
+    BaseModelWarning,
+    CommodWarning,
+    InputError,
+    SeenRowsWarning,
+    TargetWarning,
+)
 
 POPULATION = {"n_features": 5, "bias": 1.0}
 OTHER = make_biased(2000, random_state=10**6, **POPULATION)
@@ -155,7 +161,7 @@ def test_weights_and_several_groups_are_expected_too():
     rows = make_biased(900, random_state=1, group_shares=(0.4, 0.3, 0.3))
     weight = np.random.default_rng(0).uniform(0.5, 2, 900)
     model = LogisticRegression().fit(rows.data, rows.target)
-    update = ControlledDebiaser(model, target=0.7, fit_rows_are_new=True)
+    update = ControlledDebiaser(model, target=0.7)
     update.fit(
         rows.data, rows.target, sensitive_features=rows.sensitive_features, sample_weight=weight
     )
@@ -183,11 +189,6 @@ def test_a_label_that_one_person_has_is_no_reason_to_fail():
         warnings.simplefilter("ignore", CommodWarning)
         update.fit(rows.data, y, sensitive_features=rows.sensitive_features)
     assert update.expected_fairness_ > 0.7
-
-
-def test_nothing_is_promised_on_rows_that_the_base_model_has_seen():
-    with pytest.raises(InputError, match="confidence needs rows that are new to the base model"):
-        fitted(confidence=0.9, fit_rows_are_new=False)
 
 
 def test_locked_columns_are_no_sign_of_training_rows():
@@ -274,7 +275,7 @@ def forest():
 def test_a_base_model_that_is_too_good_on_the_fit_rows_is_warned_about(forest):
     rows = rows_of(800)
     update = ControlledDebiaser(forest, borderline=0)
-    with pytest.warns(BaseModelWarning, match="its own optimism there is not corrected"):
+    with pytest.warns(SeenRowsWarning, match="its own optimism there is not corrected"):
         update.fit(rows.data, rows.target, sensitive_features=rows.sensitive_features)
     assert "models that have not seen a row" in update.status_
 
@@ -290,23 +291,22 @@ def test_a_linear_model_that_learned_the_noise_of_the_fit_rows_is_warned_about()
     X, y = rng.normal(size=(300, 60)), rng.integers(0, 2, 300)
     model = LogisticRegression(C=100.0, max_iter=1000).fit(X, y)
     group = np.where(X[:, 0] + rng.normal(size=300) > 0, "a", "b")
-    with pytest.warns(BaseModelWarning, match="its own optimism there is not corrected"):
+    with pytest.warns(SeenRowsWarning, match="its own optimism there is not corrected"):
         ControlledDebiaser(model, target=0.3, borderline=0).fit(X, y, sensitive_features=group)
 
 
-@pytest.mark.parametrize(("said", "is_named"), [(True, False), (False, True)])
-def test_a_user_who_knows_is_believed(forest, said, is_named):
+def test_a_user_who_knows_silences_the_warning_by_its_category(forest):
     rows = rows_of(800)
-    update = ControlledDebiaser(forest, borderline=0, fit_rows_are_new=said)
+    update = ControlledDebiaser(forest, borderline=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error", BaseModelWarning)
+        warnings.simplefilter("ignore", SeenRowsWarning)
         update.fit(rows.data, rows.target, sensitive_features=rows.sensitive_features)
-    assert ("The base model has seen the fit rows" in update.status_) is is_named
+    assert "If the base model has seen the fit rows" in update.status_
+    assert "silence" not in update.status_
 
 
-@pytest.mark.parametrize(
-    "parameters", [{"target_on": "new rows"}, {"target_on": None}, {"fit_rows_are_new": "yes"}]
-)
+@pytest.mark.parametrize("parameters", [{"target_on": "new rows"}, {"target_on": None}])
 def test_other_values_are_refused(parameters):
     with pytest.raises(InputError, match=next(iter(parameters))):
         fitted(**parameters)

@@ -24,7 +24,7 @@ BASE = ScoreColumn("score")
 REQUESTS = {
     "parity": ({"target": 0.8}, 2),
     "odds": ({"constraints": "equalized_odds", "target": 0.2}, 2),
-    "three groups": ({"target": 0.8, "numeric": "bins"}, 3),
+    "three groups": ({"target": 0.8, "points": "per bin"}, 3),
 }
 KERNELS = {
     "x86_64": ("Nehalem", "Haswell", "SkylakeX"),

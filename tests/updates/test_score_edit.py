@@ -258,11 +258,11 @@ def test_rows_are_read_where_the_distance_got_no_points(table, update):
 
 def test_commod_takes_the_same_name_and_knows_the_old_one(table):
     X, y, groups = table
-    update = COMMOD(ScoreColumn("score"), reads_score=True, epochs=0, random_state=0)
+    update = COMMOD(ScoreColumn("score"), training={"reads_score": True}, epochs=0, random_state=0)
     update.fit(X, y, sensitive_features=groups)
     assert update.term_names_[-1] == "base margin"
     old = copy.deepcopy(update)  # as version 0.1 stored it
-    del vars(old)["reads_score"], vars(old)["_params_of_fit"]
+    del vars(old)["training"], vars(old)["_params_of_fit"]
     vars(old)["condition_on_logit"] = True
     np.testing.assert_array_equal(old.ratio(X), update.ratio(X))
     assert update.to_patch().content.score_edit == "all"

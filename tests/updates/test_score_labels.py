@@ -106,7 +106,8 @@ def test_commod_trains_on_a_score_of_the_unfavourable_label():
     rng = np.random.default_rng(0)  # four columns: other tests have compiled this program
     noise = {f"noise {i}": rng.normal(size=len(X)) for i in range(3)}
     X = X[["income", "pd"]].assign(**noise)
-    pace = {"epochs": 20, "warmup_epochs": 2, "learning_rate": 0.05, "random_state": 0}
+    training = {"warmup_epochs": 2, "learning_rate": 0.05}
+    pace = {"epochs": 20, "training": training, "random_state": 0}
     default, repay, mirrored = mirrored_pair(
         X, y, group, COMMOD, lambda_fair=8.0, lambda_ratio=0.01, **pace
     )

@@ -53,8 +53,7 @@ class SelfMadeUpdate(SelfMade, COMMOD):
     def __init__(self, estimator=None, *, epochs=1, random_state=0):
         super().__init__(estimator, epochs=epochs, random_state=random_state)
         self.min_group_size = 1
-        self.warmup_epochs = 0
-        self.progress = False
+        self.training = {"warmup_epochs": 0, "progress": False}
 
 
 class SelfMadeNetwork(SelfMade, COMMOD):
@@ -65,7 +64,7 @@ class SelfMadeNetwork(SelfMade, COMMOD):
             estimator, architecture=architecture, epochs=epochs, random_state=random_state
         )
         self.min_group_size = 1
-        self.progress = False
+        self.training = {"progress": False}
 
 
 class SelfMadeControl(SelfMade, ControlledDebiaser):

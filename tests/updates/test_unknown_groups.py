@@ -150,7 +150,7 @@ def test_a_target_for_new_people_is_expected_and_near(model, people, partly_know
     groups = {"sensitive_probabilities": people.proba_sensitive}
     if known == "half of the groups":
         groups = {"sensitive_features": partly_known}
-    update = ControlledDebiaser(model, target=0.8, unknown_groups="ignore", fit_rows_are_new=True)
+    update = ControlledDebiaser(model, target=0.8, unknown_groups="ignore")
     update.fit(people.data, people.target, **groups)
     assert update.reached_ and update.expected_fairness_ >= 0.8
     new = make_biased(20_000, random_state=3)
@@ -178,7 +178,7 @@ def test_the_limit_under_probabilities_is_below_every_set_of_changes(constraints
         constraints=constraints,
         target=target,
         min_group_size=1,
-        numeric="unit",
+        points="per unit",
     )
     groups = update_groups(shares)
     problem = update._prepare(X, y, groups, None)

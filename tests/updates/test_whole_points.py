@@ -168,7 +168,7 @@ def test_changes_are_near_the_fewest_of_all_small_scorecards(monkeypatch):
 
 
 def test_whole_numbers_need_hardly_more_changes_than_free_points(update, model, data):
-    settings = {"target_on": "fit_rows", "max_lines": MAX_LINES, "numeric": "bins"}
+    settings = {"target_on": "fit_rows", "max_lines": MAX_LINES, "points": "per bin"}
     free = fit(ControlledDebiaser(model, target=0.8, **settings), data)
     assert update.change_rate_ <= 1.2 * free.change_rate_
 

@@ -24,7 +24,13 @@ from commod._data.columns import Column
 from commod._data.labels import distinct_labels, is_label_in
 from commod._data.tables import from_native, take_rows
 from commod._text import did_you_mean, list_names, shown
-from commod.exceptions import BaseModelError, BaseModelWarning, InputError, ScoreOrderWarning
+from commod.exceptions import (
+    BaseModelError,
+    BaseModelWarning,
+    InputError,
+    ScoreOrderWarning,
+    SeenRowsWarning,
+)
 
 DEFAULT_THRESHOLD = 0.5  # of every update
 BACKWARD_AREA = 0.4  # an area under the curve below it, and below chance: scores in wrong order
@@ -382,12 +388,8 @@ def warn_about_base_model(
     classes: NDArray[Any],
     pos_label: Any,
     label: NDArray[np.bool_] | None,
-    may_be_seen: bool = True,
 ) -> None:
-    """Warn of equal or backward scores, of a `predict` that differs, and of training rows.
-
-    Nothing is said about training rows unless they `may_be_seen` by the base model.
-    """
+    """Warn of equal or backward scores, of a `predict` that differs, and of training rows."""
     scores = base.scores
     if np.ptp(scores) == 0:
         _warn(
@@ -397,10 +399,11 @@ def warn_about_base_model(
     _warn_about_order(estimator, base, classes, pos_label, label)
     if not isinstance(estimator, ScoreColumn):
         warn_about_own_decisions(estimator, X, base, pos_label)
-    if may_be_seen and (signs := training_signs(base, label)):
+    if signs := training_signs(base, label):
         _warn(
             f"The fit rows look like rows the base model was trained on ({signs}). Its scores of "
-            "these rows are too good: fit the update on held-out rows."
+            "these rows are too good: fit the update on held-out rows.",
+            category=SeenRowsWarning,
         )
 
 

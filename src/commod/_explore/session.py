@@ -32,6 +32,7 @@ from commod.edit import find_terms, read_edits
 from commod.exceptions import CommodError, InputError
 from commod.metrics._constraint import CONSTRAINTS
 from commod.patch import Patch
+from commod.updates._controlled_parameters import CHOICES as CONTROLLED
 from commod.updates._edit import EditPlan
 
 MAX_DRAFTS = 200  # that undo can return to
@@ -533,8 +534,8 @@ class FitJob:
 # Read and show what an update is asked for: target, caps, direction, constraint, locks
 
 CHOICES = {
-    "direction": ("any", "gains_only", "losses_only"),
-    "points": ("free", "integers"),
+    "direction": CONTROLLED["direction"],
+    "points": CONTROLLED["points"],
     "constraints": tuple(CONSTRAINTS),
 }
 LARGEST = 1_000_000  # number of a request

@@ -123,7 +123,7 @@ def _check_delimiter(source: SourceFile, names: Sequence[str], delimiter: str) -
             raise InputError(
                 f"{source.name!r} has one column, {names[0][:60]!r}, if "
                 f"{_DELIMITERS.get(delimiter, repr(delimiter))} separates its fields; it looks as "
-                f"if {name} does. Pass --delimiter {shown}."
+                f"if {name} does. Pass --csv delimiter={shown}."
             )
 
 

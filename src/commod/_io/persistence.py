@@ -7,7 +7,7 @@ _TYPES = {
     "_data.encoding": "BinTerms CategoryTerms Encoding NumericTerms",
     "_record.audit": "LeftOutGroup",
     "_record.edits": "Cap Drop EditFigures EditRecord Lock Merge Round SetPoints",
-    "_record.score_map": "ScoreKnot ScoreMap",
+    "_record.scores": "ScoreKnot ScoreMap",
     "metrics._constraint": "Constraint RateRow",
     "metrics._constraint_text": "Within",
     "metrics._language": "AllOf FairnessConstraint Maximum Minimum Parity",

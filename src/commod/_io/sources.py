@@ -237,7 +237,7 @@ def _copy_as_utf8(source: SourceFile, path: Path, encoding: str) -> SourceFile:
     except UnicodeError as error:
         raise InputError(
             f"{source.name!r} is not text in the encoding {encoding} ({error}). Pass the encoding "
-            "of the file with --encoding."
+            "of the file with --csv encoding=NAME."
         ) from error
     except LookupError as error:  # codecs such as base64 turn bytes into bytes
         raise InputError(
@@ -282,13 +282,15 @@ def _find_bad_byte(chunk: bytes, decoder: codecs.IncrementalDecoder) -> tuple[in
     """
     start = chunk.find(b"\0")  # first, because a NUL byte shows the encoding
     if start >= 0:
-        return start, "a NUL byte. Name the encoding, such as --encoding utf-16, or remove the byte"
+        way_out = "Name the encoding, such as --csv encoding=utf-16, or remove the byte"
+        return start, f"a NUL byte. {way_out}"
     n_held = len(decoder.getstate()[0])  # bytes of a character that the last chunk cut
     try:
         decoder.decode(chunk)
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
-        return error.start - n_held, f"0x{byte:02x}. Pass its encoding, such as --encoding latin-1"
+        way_out = "Pass its encoding, such as --csv encoding=latin-1"
+        return error.start - n_held, f"0x{byte:02x}. {way_out}"
     return None
 
 
@@ -296,7 +298,7 @@ def _check_start(source: SourceFile, chunk: bytes) -> None:
     if chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise InputError(
             f"{source.name!r} begins like text in UTF-16, but UTF-8 was expected. Pass "
-            "--encoding utf-16."
+            "--csv encoding=utf-16."
         )
     known = {b"PAR1": "a Parquet file", b"PK\x03\x04": "a zip or Excel file"}
     if not source.suffix.endswith(".gz"):

@@ -99,7 +99,7 @@ def _session(master: str) -> tuple[Any, Callable[[], None]]:
     except Exception as error:  # of Java, of the network, or of the address
         reason = " ".join(str(error).split())[:200]
         raise InputError(
-            f"Spark does not start with --spark-master {master} ({reason}). Check the address, and "
+            f"Spark does not start at {master} ({reason}). Check the address, and "
             "that Java is installed; or pass --engine duckdb."
         ) from error
     if hasattr(session, "_jsc"):  # the driver is this process: its log would fill the screen

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from commod._data.groups import GroupedDecisions
+from commod._data.parameters import check_number_parameter
 from commod._data.strata import ControlFeatures
 from commod.bounds._counts import (
     read_requirements,
@@ -193,6 +194,7 @@ def minimal_changes(
         for comparison in cells.comparisons(i, sizes)
     ]
     before = cells.totals(rows.decisions.astype(np.float64)).astype(np.int64)
+    check_number_parameter(time_limit, "time_limit", (int, float), min_val=0)
     limit = fewest_changes_of(
         compared,
         sizes.astype(np.int64),

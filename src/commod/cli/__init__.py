@@ -18,6 +18,8 @@ import typer
 from commod import __version__
 from commod._text import json_text, visible
 from commod.cli import apply, audit, check, compare, debias, demo, explore, show, sql, verify
+from commod.cli._command import Command, Commands, print_all_help, with_options
+from commod.cli._options import FileOptions
 from commod.cli._signals import INTERRUPTED, ending_on_signals
 from commod.exceptions import CommodError
 
@@ -27,6 +29,7 @@ CRASHED = 70  # exit code beside 0, 1, 2 and those of signals
 
 app = typer.Typer(
     name="commod",
+    cls=Commands,
     help="The smallest, explainable update that makes a validated classifier fairer.",
     no_args_is_help=True,
     add_completion=False,
@@ -41,15 +44,27 @@ def _print_version(is_requested: bool) -> None:
 
 
 @app.callback()
+@with_options
 def _root(
+    output: FileOptions,
     version: Annotated[
         bool,
         typer.Option(
             "--version", callback=_print_version, is_eager=True, help="Print the version and stop."
         ),
     ] = False,
+    help_all: Annotated[
+        bool,
+        typer.Option(
+            "--help-all",
+            callback=print_all_help,
+            is_eager=True,
+            expose_value=False,
+            help="Show all options and exit, also advanced ones.",
+        ),
+    ] = False,
 ) -> None:
-    pass
+    """Read the options of every command; they may stand before or after its name."""
 
 
 def _examples(module: ModuleType) -> str:
@@ -58,7 +73,8 @@ def _examples(module: ModuleType) -> str:
 
 
 for module in (debias, explore, audit, apply, check, show, verify, sql, compare, demo):
-    app.command(module.__name__.rpartition(".")[2], epilog=_examples(module))(module.command)
+    name = module.__name__.rpartition(".")[2]
+    app.command(name, cls=Command, epilog=_examples(module))(module.command)
 
 
 def main() -> None:
@@ -127,7 +143,15 @@ def _fail_usage(error: Any) -> NoReturn:
         typer.echo(visible(shown, keep="\n"), err=True)
         sys.exit(2)
     path = "commod" if context is None else context.command_path
+    if successor := _successor(getattr(error, "option_name", "")):
+        _fail(f"{path} has no option {error.option_name} since version 0.3. {successor}")
     _fail(f"{' '.join(message.split()).rstrip('.')}. See {path} --help.")
+
+
+def _successor(option: str) -> str:
+    from commod.updates._removed import OPTIONS  # slow to import
+
+    return OPTIONS.get(option, "")
 
 
 def _fail(sentence: str) -> NoReturn:

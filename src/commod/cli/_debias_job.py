@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from commod.cli import _options as options
-from commod.cli._command import option
+from commod.cli._command import OUTPUT, WHOM, option, stated_parameters
 from commod.cli._engines import BLIND_LIMIT, Need
 from commod.cli._options import AuditOutput
 from commod.cli._printing import Printer
@@ -25,13 +25,16 @@ class StudyOptions(AuditOutput):
     """The report, and the studies that it shows."""
 
     trade_off: bool = option(
-        False, help="Show in the report what other targets would change (.html or .md)."
+        False,
+        help="Show in the report what other targets would change (.html or .md).",
+        advanced=True,
     )
     refits: int = option(
         0,
         help="Fit so often on halves of the rows, and show in the report who changes each time.",
         sets=("n_refits",),
         min=0,
+        advanced=True,
     )
 
     def check_studies(self) -> None:
@@ -96,122 +99,89 @@ def make_studies(
 
 
 @dataclass(frozen=True, kw_only=True)
-class DebiasColumns(options.ColumnOptions):
+class DebiasColumns(options.ColumnOptions, options.PartlyKnownPeople):
     """Which columns the fit reads, and which one names the rows."""
-
-    identifier: str | None = option(
-        None,
-        "--id",
-        help="Column that names a row in the ledger. It is no feature.",
-        is_column=True,
-    )
-    key: str | None = option(
-        None,
-        help="Column of whole numbers or text that differs from row to row. It is no feature. Rows "
-        "of a large table are drawn by its hash. \\[default: as --id, else the number of the row]",
-        is_column=True,
-    )
-    unknown_groups: str = option("error", help=options.UNKNOWN_GROUPS_HELP)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DebiasModel(options.ModelOptions):
-    """The base model, and whether it has seen the rows."""
-
-    fit_rows_are_new: bool | None = option(
-        None,
-        "--fit-rows-are-new/--fit-rows-are-seen",
-        help="Whether the rows are new to the base model. \\[default: judged from its accuracy]",
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class DebiasConstraint(options.ConstraintOptions):
-    """What the update must reach, and the caps that it must keep."""
+    """What the update must reach, whom it may change, and how its scorecard looks.
 
-    max_changes: float | None = option(None, help="Cap on the share of decisions that change.")
-    max_accuracy_loss: float | None = option(None, help="Cap on the loss of accuracy.")
+    A stated value that an option `passes` is a parameter of `ControlledDebiaser`, which has the
+    default.
+    """
+
+    target_on: str | None = option(
+        None,
+        help="new_rows: the target is expected to hold on new people. fit_rows: it holds on the "
+        "rows of the table. \\[default: new_rows]",
+        passes=True,
+        advanced=True,
+    )
+    confidence: float | None = option(
+        None,
+        help="Promise the target, such as with 0.95.",
+        passes=True,
+    )
+    direction: str | None = option(
+        None,
+        help="any, gains_only (nobody loses the favourable outcome) or losses_only.",
+        panel=WHOM,
+        passes=True,
+    )
+    max_changes: float | None = option(
+        None, help="Cap on the share of changed decisions.", panel=WHOM, passes=True
+    )
+    max_accuracy_loss: float | None = option(
+        None, help="Cap on the loss of accuracy.", panel=WHOM, passes=True
+    )
     max_volume_change: float | None = option(
-        None, help="Cap on the change of the overall positive rate."
+        None, help="Cap on the change of the overall positive rate.", advanced=True, passes=True
     )
     max_margin: float | None = option(
-        None, help="No decision changes whose score is further than this from the threshold."
+        None,
+        help="Cap on |score − threshold| of those who change.",
+        panel=WHOM,
+        passes=True,
     )
-    target_on: str = option(
-        "new_rows",
-        help="new_rows: the target is expected to hold on new people. fit_rows: it holds on the "
-        "rows of the table.",
+    borderline: float | None = option(
+        None,
+        help="Extra changes, as a share, for people nearer to the threshold. \\[default: 0.25]",
+        panel=WHOM,
+        passes=True,
     )
-    gains_only: bool = option(False, help="Nobody loses the favourable outcome.")
-    losses_only: bool = option(False, help="Nobody gains the favourable outcome.")
-    confidence: float | None = option(
-        None, help="Promise the target for new people with this confidence, such as 0.95."
+    points: str | None = option(
+        None,
+        help="integers (−10 to 10), per unit, per bin or auto: per unit.",
+        panel=OUTPUT,
+        passes=True,
+    )
+    max_lines: int | None = option(
+        None,
+        help="Most lines of the scorecard, 0: all. \\[default: 12]",
+        min=0,
+        panel=OUTPUT,
+        passes=lambda n_lines: n_lines or None,
+    )
+    score_edit: str | None = option(
+        None,
+        help="changed_only: scores stay where decisions stay. all: edit every score, as in the "
+        "paper. \\[default: changed_only]",
+        advanced=True,
+        passes=True,
     )
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of `ControlledDebiaser` that these options set, without labels."""
-        return {
-            **self.constraints_and_target(),
-            "target_on": self.target_on,
-            "max_changes": self.max_changes,
-            "max_accuracy_loss": self.max_accuracy_loss,
-            "max_volume_change": self.max_volume_change,
-            "max_margin": self.max_margin,
-            "direction": self.direction,
-            "confidence": self.confidence,
-        }
-
-    @property
-    def direction(self) -> str:
-        """Return the parameter `direction`; refuse both options at once."""
-        if self.gains_only and self.losses_only:
-            raise InputError("--gains-only and --losses-only exclude each other; pass one.")
-        return "gains_only" if self.gains_only else "losses_only" if self.losses_only else "any"
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchOptions:
-    """What the update may look like."""
-
-    PANEL: ClassVar[str] = "Search"
-
-    borderline: float = option(
-        0.25,
-        help="Extra changes, as a share, that may be spent on people nearer to the threshold. 0: "
-        "the fewest changes.",
-    )
-    score_edit: str = option(
-        "changed_only",
-        help="changed_only: scores stay where decisions stay. all: edit every score, as in the "
-        "paper.",
-    )
-    points: str = option(
-        "free",
-        help="integers: points are whole numbers from −10 to 10, and numbers are in bins.",
-    )
-    numeric: str = option(
-        "unit",
-        help="unit: a numeric column has points per unit. bins: it has points per bin.",
-    )
-    max_lines: int = option(12, min=0, help="The most lines of the scorecard. 0: all lines.")
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the parameters of `ControlledDebiaser` that these options set."""
-        return {
-            "borderline": self.borderline,
-            "score_edit": self.score_edit,
-            "points": self.points,
-            "numeric": self.numeric,
-            "max_lines": self.max_lines or None,
-        }
+        return {**self.constraints_and_target(), **stated_parameters(self)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class DebiasOutput(StudyOptions):
     """The files to write."""
 
-    out: Path = option(Path("patch.json"), help="File for the patch (.json).")
-    ledger: Path | None = option(None, help="File for the change ledger (.csv).")
+    out: Path = option(Path("patch.json"), help="The patch: .json.")
+    ledger: Path | None = option(None, help="Who changes: .csv.")
 
     @property
     def files(self) -> dict[str, Path | None]:
@@ -224,9 +194,8 @@ class Job:
     """The options of the command, checked, that a fit and its audit read."""
 
     columns: DebiasColumns
-    model: DebiasModel
+    model: options.ModelOptions
     constraint: DebiasConstraint
-    search: SearchOptions
     names: options.NameOptions
     output: DebiasOutput
     printer: Printer
@@ -242,8 +211,6 @@ class Job:
             rows.estimator,
             locked_features=rows.locked,
             threshold=self.model.threshold,
-            fit_rows_are_new=self.model.fit_rows_are_new,
-            **self.search.parameters(),
             min_group_size=self.min_group_size,
             unknown_groups=self.columns.unknown_groups,
             **self.constraint.parameters(),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from commod._text import did_you_mean
-from commod.cli._command import option
+from commod.cli._command import OUTPUT, option
 from commod.exceptions import InputError
 
 ENGINES = ("auto", "memory", "duckdb", "spark")
@@ -34,32 +34,35 @@ BLIND_LIMIT = Need("--blind-limit", "Leave it out")
 class EngineOptions:
     """Where the rows are processed."""
 
-    PANEL: ClassVar[str] = "Large tables"
+    PANEL: ClassVar[str] = OUTPUT
 
     engine: str = option(
         "auto",
         help="memory, duckdb or spark. auto: memory for a table that fits into it and has at most "
-        f"{MOST_ROWS:,} rows, else duckdb. Spark reads Parquet files.",
+        f"{MOST_ROWS:,} rows, else duckdb. Spark reads Parquet files, on this machine or at an "
+        "address in its place: spark://host:7077, sc://host or yarn.",
+        advanced=True,
     )
-    spark_master: str | None = option(
-        None,
-        help="Address of Spark, such as spark://host:7077 or sc://host. \\[default: local\\[*], "
-        "this machine]",
-    )
+
+    @property
+    def spark_master(self) -> str | None:
+        """Return the address of Spark; None where the user states none."""
+        is_address = "://" in self.engine or self.engine.startswith(("local", "yarn"))
+        return self.engine if is_address else None
+
+    @property
+    def name(self) -> str:
+        """Return the engine by its name, also where the user states an address."""
+        return "spark" if self.spark_master else self.engine
 
     def check(self, needs: Sequence[Need] = ()) -> None:
         """Refuse wrong values, and options that need rows in memory; call it before reading."""
-        if self.engine not in ENGINES:
+        if self.name not in ENGINES:
             raise InputError(
                 f"--engine {self.engine!r} is not one of {', '.join(ENGINES)}."
                 f"{did_you_mean(self.engine, ENGINES)}"
             )
-        if self.spark_master is not None and self.engine != "spark":
-            raise InputError(
-                f"--spark-master {self.spark_master} is the address of Spark, but --engine is "
-                f"{self.engine}. Pass --engine spark, too, or leave the address out."
-            )
-        if self.engine in ("duckdb", "spark"):
+        if self.name in ("duckdb", "spark"):
             for need in needs:
                 raise InputError(
                     f"{need.option} needs all rows in memory, so it does not go with --engine "
@@ -70,7 +73,7 @@ class EngineOptions:
         """Return the engine for a table of this size, and why; `needs` ask for memory."""
         if self.engine != "auto":
             why = f"--engine {self.engine}: " if self.engine != "memory" else ""
-            return EngineChoice(self.engine, why)
+            return EngineChoice(self.name, why)
         rows, free = f"{size.n_rows:,} rows", available_memory()
         if size.n_bytes > free:
             why = (

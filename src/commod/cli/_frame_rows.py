@@ -110,7 +110,7 @@ def read_in_engine(reader: TableReader, table: OpenTable, names: NameOptions) ->
     given, kinds = reader.columns, table.kinds
     features = reader.feature_columns(estimator, table.names)
     people = [*given.sensitive, *filter(None, [given.label])]
-    others = [*people, *filter(None, [reader.key])]
+    others = [*people, *filter(None, [reader.columns.key])]
     frame: Any = nw.from_native(table.plain_rows(list(dict.fromkeys([*features, *others]))))
     n_rows = table.n_rows
     if given.drop_missing:
@@ -128,7 +128,7 @@ def read_in_engine(reader: TableReader, table: OpenTable, names: NameOptions) ->
         features=tuple(used),
         sensitive=tuple(given.sensitive),
         label=given.label,
-        key=reader.key,
+        key=reader.columns.key,
         labels=labels,
         estimator=reader.with_score_label(estimator, labels),
         locked=tuple(name for name in used if reader.is_locked(name, kinds)),

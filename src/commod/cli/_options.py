@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from commod._text import did_you_mean, list_names
-from commod.cli._command import option
+from commod.cli._command import ADVANCED, COLUMNS, MODEL, OUTPUT, REACH, option
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -46,30 +46,34 @@ CONSTRAINT_SETTINGS: dict[str, Any] = {
     "help": "What to compare between groups: demographic_parity, equalized_odds, "
     "true_positive_rate_parity or false_positive_rate_parity.",
 }
-CONSTRAINT_TEXT_SETTINGS: dict[str, Any] = {
-    "callback": _check_texts,
-    "metavar": "TEXT",
-    "help": "What to compare between groups, as in 'demographic parity >= 0.8 within department'. "
-    "Names: demographic_parity, equalized_odds, true_positive_rate_parity, "
-    "false_positive_rate_parity, minimum_rate and more. Without a bound, state --at-least or "
-    "--at-most. Can be repeated: all hold at once. \\[default: demographic_parity]",
-}
-UNKNOWN_GROUPS_HELP = "People whose group is missing: error, or ignore (no group has them)."
 Files = Annotated[
     list[str],
-    typer.Argument(help="CSV, TSV or Parquet files, or a pattern in quotes. Text may be .gz."),
+    typer.Argument(help="CSV, TSV (also .gz) or Parquet, or a quoted pattern."),
 ]
 MinGroupSize = Annotated[
-    int, typer.Option(help="Groups with fewer rows are listed, but not compared.")
+    int,
+    typer.Option(
+        help="Groups with fewer rows are listed, but not compared.",
+        rich_help_panel=ADVANCED,
+        hidden=True,
+    ),
 ]
 PatchFile = Annotated[Path, typer.Argument(help="The patch file.")]
 Prefix = Annotated[str, typer.Option(help="Text that begins the names of the new columns.")]
 Calibrated = Annotated[
     bool, typer.Option("--calibrated", help="Add the edited score as a calibrated probability.")
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of every random draw.")]
+Seed = Annotated[
+    int,
+    typer.Option(min=0, help="Seed of every random draw.", rich_help_panel=ADVANCED, hidden=True),
+]
 TestSize = Annotated[
-    float, typer.Option(help="Share of the rows to hold out from fitting, and to measure on.")
+    float,
+    typer.Option(
+        help="Share of the rows to hold out, to measure on.",
+        metavar="NUMBER",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 
 
@@ -81,15 +85,34 @@ TestSize = Annotated[
 class TableOptions:
     """How to read the files of a table."""
 
-    PANEL: ClassVar[str] = "Reading the table"
+    PANEL: ClassVar[str] = COLUMNS
 
     types: list[str] = option(
-        [], "--type", help="COLUMN=text, number, integer or boolean. Can be repeated."
+        [], "--type", metavar="COLUMN=KIND", help="text, number, integer or boolean."
     )
-    delimiter: str | None = option(
-        None, help="Character between the fields of a text file. \\[default: comma]"
+    csv: list[str] = option(
+        [],
+        help="How to read a text file: delimiter=CHARACTER or encoding=NAME. Can be repeated. "
+        "\\[default: comma, utf-8]",
+        advanced=True,
     )
-    encoding: str | None = option(None, help="Encoding of a text file. \\[default: utf-8]")
+
+    @property
+    def text_format(self) -> dict[str, str]:
+        """Return the delimiter and the encoding of text files, where the user states them.
+
+        Examples
+        --------
+        >>> TableOptions(csv=["delimiter=;"]).text_format
+        {'delimiter': ';'}
+        """
+        pairs = [text.partition("=") for text in self.csv]
+        for (name, _, value), text in zip(pairs, self.csv, strict=True):
+            if name not in ("delimiter", "encoding") or not value:
+                raise InputError(
+                    f"--csv {text!r} is not of the form delimiter=CHARACTER or encoding=NAME."
+                )
+        return {name: value for name, _, value in pairs}
 
     def corrected_types(self) -> dict[str, str]:
         """Return the type that the user gives to each column.
@@ -112,24 +135,30 @@ class TableOptions:
 class PeopleOptions:
     """Which columns hold the group and the true label of a person."""
 
-    PANEL: ClassVar[str] = "Columns"
+    PANEL: ClassVar[str] = COLUMNS
 
     sensitive: list[str] = option(
-        help="Column of the sensitive feature. Repeat it for intersections.",
+        help="Sensitive feature. Repeat it for intersections.",
         sets=("sensitive_features",),
         is_column=True,
     )
     label: str | None = option(
-        None, help="Column of the true labels (two values).", sets=("y", "y_true"), is_column=True
+        None, help="True labels (two values).", sets=("y", "y_true"), is_column=True
     )
-    drop_missing: bool = option(False, help="Drop rows without label, group or score.")
+    drop_missing: bool = option(
+        False, help="Drop rows without label, group or score.", advanced=True
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartlyKnownPeople(PeopleOptions):
     """Which columns hold group and label of people; some groups may be unknown."""
 
-    unknown_groups: str = option("error", help=UNKNOWN_GROUPS_HELP)
+    unknown_groups: str = option(
+        "error",
+        help="People whose group is missing: error, or ignore (no group has them).",
+        advanced=True,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,12 +166,17 @@ class ColumnOptions(PeopleOptions):
     """Which columns a fit reads, and for what."""
 
     features: list[str] = option(
-        [], help="Column that the update may read. \\[default: all others]", is_column=True
+        [], help="What the update may read. \\[default: all others]", is_column=True
     )
     ignore: list[str] = option(
         [],
-        help="Column that the update must not read, such as an id.",
+        help="What the update must not read.",
         sets=("locked_features",),
+        is_column=True,
+    )
+    key: str | None = option(
+        None,
+        help="Name of each row: in the ledger, and for draws from a large table. No feature.",
         is_column=True,
     )
 
@@ -151,20 +185,22 @@ class ColumnOptions(PeopleOptions):
 class ModelOptions:
     """The base model, or the column of its scores."""
 
-    PANEL: ClassVar[str] = "Base model"
+    PANEL: ClassVar[str] = MODEL
 
-    model: Path | None = option(None, help="File of the base model: .skops, .onnx or a pickle.")
+    model: Path | None = option(None, help=".skops, .onnx or a pickle.")
     score_column: str | None = option(
-        None, help="Column of the base model's scores, instead of --model.", is_column=True
+        None, help="Scores of the base model, instead of --model.", is_column=True
     )
     score_is_for: str | None = option(
-        None, help="Label that a high score predicts. \\[default: the larger label]"
+        None, help="Label of a high score. \\[default: the larger label]"
     )
-    trust_pickle: bool = option(False, help="Load a pickled model. It can run any code.")
-    trust: list[str] = option([], help="Another type in a .skops file to trust. Can be repeated.")
-    threshold: float = option(
-        0.5, help="The base decision is the label that the score predicts where it is above this."
+    trust: list[str] = option(
+        [],
+        help="pickle: load a pickled model, which can run any code. Else: another type in a .skops "
+        "file to trust. Can be repeated.",
+        advanced=True,
     )
+    threshold: float = option(0.5, help="The label is decided where the score is above.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,27 +217,13 @@ class ScoreOptions(PatchOptions):
     """Which patch is accepted, and which column of scores it edits."""
 
     score: str | None = option(
-        None, help="Column of the base model's scores. \\[default: as in the patch]"
-    )
-
-    score_is_for: str | None = option(
-        None, help="Label that a high score predicts. It must be that of the patch."
+        None,
+        help="Column of the base model's scores, of the label in the patch. "
+        "\\[default: as in the patch]",
     )
 
     def score_column(self, patch: Patch) -> str:
-        """Return the column of scores: as stated, else the one that the update was fitted on.
-
-        A score of another label than the patch edits is refused.
-        """
-        labels = patch.content.labels
-        known = [labels.negative, labels.positive]
-        stated = find_label("--score-is-for", self.score_is_for, known, labels.positive)
-        if stated != labels.positive:
-            raise InputError(
-                f"--score-is-for {self.score_is_for} does not go with the patch, which edits the "
-                f"score of label {labels.positive!r}. Give it a column with that score: 1 minus "
-                "the score of the other label."
-            )
+        """Return the column of scores: as stated, else the one that the update was fitted on."""
         return self.score or patch.content.base.score or "score"
 
 
@@ -213,14 +235,12 @@ class ScoreOptions(PatchOptions):
 class TargetOptions:
     """The floor or the ceiling that the metric of a constraint must keep."""
 
-    PANEL: ClassVar[str] = "Constraint"
+    PANEL: ClassVar[str] = REACH
 
     at_least: float | None = option(
-        None, help="Lowest allowed P-rule, ratio or rate of a group.", sets=("target",)
+        None, help="Lowest allowed P-rule, ratio or rate.", sets=("target",)
     )
-    at_most: float | None = option(
-        None, help="Highest allowed gap, or rate of a group.", sets=("target",)
-    )
+    at_most: float | None = option(None, help="Highest allowed gap or rate.", sets=("target",))
 
     def target(self, name: str) -> float | None:
         """Return the target of the constraint `name`; refuse a bound of the other kind."""
@@ -251,16 +271,25 @@ class TargetOptions:
 class ConstraintOptions(TargetOptions):
     """What is compared between groups, and which label counts."""
 
-    constraint: list[str] = option([], sets=("constraints",), **CONSTRAINT_TEXT_SETTINGS)
+    constraint: list[str] = option(
+        [],
+        callback=_check_texts,
+        metavar="TEXT",
+        help="What groups have alike, as in 'demographic parity >= 0.8 within department'. "
+        "Names: demographic_parity (default), equalized_odds, true_positive_rate_parity, "
+        "false_positive_rate_parity, minimum_rate and more. Repeat it: all hold.",
+        sets=("constraints",),
+    )
+    favorable: str | None = option(
+        None,
+        help="Label that is good for the person.",
+        sets=("favorable_label",),
+    )
     positive: str | None = option(
         None,
         help="Label whose rates are compared. \\[default: as --favorable, else the larger label]",
         sets=("pos_label",),
-    )
-    favorable: str | None = option(
-        None,
-        help="Label that is good for the person. \\[default: as --positive]",
-        sets=("favorable_label",),
+        advanced=True,
     )
 
     @property
@@ -346,15 +375,16 @@ def _is_number(text: str) -> bool:
 class NameOptions:
     """What groups and labels are called in sentences, tables and reports."""
 
-    PANEL: ClassVar[str] = "Names"
+    PANEL: ClassVar[str] = OUTPUT
 
     group_names: list[str] = option(
         [],
         help="VALUE=NAME of a group, such as 1=women. Can be repeated. With several --sensitive: "
         "COLUMN:VALUE=NAME.",
+        advanced=True,
     )
     label_names: list[str] = option(
-        [], help="LABEL=NAME of a label, such as 1=approved. Can be repeated."
+        [], help="LABEL=NAME of a label, such as 1=approved. Can be repeated.", advanced=True
     )
 
     def labels(self, known: list[Any]) -> dict[Any, str] | None:
@@ -423,9 +453,9 @@ def _read_names(option_name: str, texts: list[str], known: list[Any]) -> dict[An
 class OutputOptions:
     """What a command prints."""
 
-    PANEL: ClassVar[str] = "Output"
+    PANEL: ClassVar[str] = OUTPUT
 
-    as_json: bool = option(False, "--json", help="Print one JSON object instead of sentences.")
+    as_json: bool = option(False, "--json", help="Print one JSON object.")
     quiet: bool = option(False, "--quiet", "-q", help="Print nothing but errors.")
 
 
@@ -440,7 +470,7 @@ class FileOptions(OutputOptions):
 class ReportOptions(FileOptions):
     """What a command prints, and the report that it writes."""
 
-    report: Path | None = option(None, help="File for a report (.html, .md or .json).")
+    report: Path | None = option(None, help="The report: .html, .md or .json.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -450,4 +480,5 @@ class AuditOutput(ReportOptions):
     blind_limit: bool = option(
         False,
         help="Estimate the fewest changes of a rule that does not read the group. Takes seconds.",
+        advanced=True,
     )

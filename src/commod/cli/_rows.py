@@ -37,7 +37,6 @@ MAY_BE_IGNORED = (
     {"--ignore", "--sensitive"},
     {"--ignore", "--score-column"},
     {"--ignore", "--key"},
-    {"--id", "--key"},
 )
 MIN_IDENTIFIERS = 100  # rows that a column of identifiers has at least
 READABLE_KINDS = ("text", "integer", "number", "boolean")  # kinds that a scorecard can read
@@ -122,19 +121,9 @@ class TableReader:
     conditions: Sequence[str] = ()
 
     @property
-    def identifier(self) -> str | None:
-        """Return the column that names the rows, if the command has an option for it."""
-        return getattr(self.columns, "identifier", None)
-
-    @property
     def keeps_unknown(self) -> bool:
         """Return whether rows without a group are kept."""
         return getattr(self.columns, "unknown_groups", "error") == "ignore"
-
-    @property
-    def key(self) -> str | None:
-        """Return the column by whose hash rows are drawn, if the command has an option for it."""
-        return getattr(self.columns, "key", None) or self.identifier
 
     def open(self, engine: EngineOptions) -> OpenTable:
         """Return the table with its rows in their files; its columns are checked."""
@@ -150,7 +139,7 @@ class TableReader:
     def size(self, table: OpenTable) -> TableSize:
         """Return the size of the columns that a fit reads."""
         features = self.columns.features or table.names
-        others = {*self.columns.ignore, self.identifier, self.key}
+        others = {*self.columns.ignore, self.columns.key}
         return TableSize.of(table.n_rows, table.kinds, [n for n in features if n not in others])
 
     def load(self, table: SourceTable) -> LoadedRows:
@@ -206,7 +195,7 @@ class TableReader:
             return ScoreColumn(given.score_column)
 
         assert given.model is not None
-        return load_model(given.model, trust_pickle=given.trust_pickle, trust=given.trust)
+        return load_model(given.model, trust=given.trust)
 
     def _check_columns(self, table: OpenTable) -> None:
         """Refuse a column that the table does not have, or that two options name."""
@@ -247,7 +236,7 @@ class TableReader:
         if needed:
             return needed
         columns, score = self.columns, self.model.score_column
-        others = {*columns.sensitive, *columns.ignore, columns.label, self.identifier, self.key}
+        others = {*columns.sensitive, *columns.ignore, columns.label, columns.key}
         chosen = columns.features or [name for name in names if name not in others]
         if score is not None:
             return chosen if score in chosen else [*chosen, score]
@@ -272,11 +261,11 @@ class TableReader:
     def _read_frame(self, table: SourceTable, features: Sequence[str]) -> pd.DataFrame:
         """Return the rows with all columns that the fit needs; label, group, score are known."""
         people = [*self.columns.sensitive, *filter(None, [self.columns.label])]
-        wanted = [*features, *people, *filter(None, [self.identifier])]
+        wanted = [*features, *people, *filter(None, [self.columns.key])]
         with self.printer.progress("reading") as progress:
             frame = read_frame(table, list(dict.fromkeys(wanted)), progress=progress)
-        if self.identifier is not None:
-            frame.index = _row_identifiers(frame[self.identifier])
+        if self.columns.key is not None:
+            frame.index = _row_identifiers(frame[self.columns.key])
         known = [*people, *filter(None, [self.model.score_column])]
         if self.keeps_unknown:
             known = [name for name in known if name not in self.columns.sensitive]
@@ -331,7 +320,7 @@ class TableReader:
             elif kinds[name] == "integer" and is_identifier(name):
                 self.printer.note(
                     f"Column {name!r} has a different whole number in every row, as an identifier "
-                    "has: left out. If it is one, pass --id; if not, name the columns with "
+                    "has: left out. If it is one, pass --key; if not, name the columns with "
                     "--features."
                 )
             else:
@@ -348,7 +337,7 @@ class TableReader:
 def _row_identifiers(column: pd.Series[Any]) -> Any:
     if not column.is_unique or column.isna().any():
         raise InputError(
-            f"--id {str(column.name)!r} does not name rows: it repeats a value, or one is missing."
+            f"--key {str(column.name)!r} does not name rows: it repeats a value, or one is missing."
         )
     return pd.Index(column, name=column.name)
 
@@ -398,20 +387,17 @@ _PICKLES = (".pkl", ".pickle", ".joblib")
 MODEL_SUFFIXES = (".skops", ".onnx", *_PICKLES)
 
 
-def load_model(
-    path: str | os.PathLike[str], *, trust_pickle: bool = False, trust: Sequence[str] = ()
-) -> Any:
+def load_model(path: str | os.PathLike[str], *, trust: Sequence[str] = ()) -> Any:
     """Return the model in a file; it has `predict_proba` or `decision_function`.
 
     Parameters
     ----------
     path : str or path
         Ends in .skops, .onnx, .pkl, .pickle or .joblib.
-    trust_pickle : bool, default=False
-        Whether to load a pickle. Loading a pickle runs any code that it holds.
     trust : sequence of str, default=()
-        Further types to allow in a .skops file. Estimators of scikit-learn, and the types of
-        `MODEL_TYPES`, are allowed.
+        "pickle": load a pickle, which runs any code that it holds. Other texts: further types to
+        allow in a .skops file. Estimators of scikit-learn, and the types of `MODEL_TYPES`, are
+        allowed.
 
     Raises
     ------
@@ -432,7 +418,7 @@ def load_model(
 
         model = OnnxModel.load(name)
     else:
-        model = _load_pickle(name, trust_pickle)
+        model = _load_pickle(name, "pickle" in trust)
     _check_scores(name, model)
     return model
 
@@ -451,11 +437,11 @@ def _load_skops(name: str, trust: Sequence[str]) -> Any:
     return _call_loader(name, lambda: skops.load(name, trusted=allowed))
 
 
-def _load_pickle(name: str, trust_pickle: bool) -> Any:
-    if not trust_pickle:
+def _load_pickle(name: str, is_trusted: bool) -> Any:
+    if not is_trusted:
         raise InputError(
             f"{name!r} is a pickle, and loading a pickle can run any code. If you trust where it "
-            "comes from, pass --trust-pickle; better, save the model with skops.io.dump."
+            "comes from, pass --trust pickle; better, save the model with skops.io.dump."
         )
     joblib = import_module("joblib")  # scikit-learn installs joblib, which reads plain pickles too
     return _call_loader(name, lambda: joblib.load(name))

@@ -34,14 +34,14 @@ def open_table(
 
     `hints` are further parameters of `open_tables`.
     """
-    if engine is not None and engine.engine == "spark":
+    if engine is not None and engine.name == "spark":
         return _open_spark(files, options, printer, engine.spark_master)
     with printer.progress("reading") as progress:
         return open_tables(
             files,
             types=options.corrected_types(),
-            delimiter=options.delimiter,
-            encoding=options.encoding,
+            delimiter=options.text_format.get("delimiter"),
+            encoding=options.text_format.get("encoding"),
             progress=progress,
             **hints,
         )
@@ -61,12 +61,7 @@ def _open_spark(
 ) -> OpenTable:
     from commod._io.spark import open_spark
 
-    given = {
-        "--type": options.types,
-        "--delimiter": options.delimiter,
-        "--encoding": options.encoding,
-    }
-    for name, value in given.items():
+    for name, value in (("--type", options.types), ("--csv", options.csv)):
         if value:
             raise InputError(
                 f"{name} does not go with --engine spark: Spark takes the types of the Parquet "

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "commod audit decisions.csv --before old --after new --sensitive race --label y",
     "commod audit decisions.parquet --before old --after new --sensitive race "
-    "--at-least 0.8 --counts-only --report report.html",
+    "--at-least 0.8 --engine duckdb --report report.html",
     "commod audit decisions.csv --before old --after new --sensitive race --at-least 0.8 --strict",
 )
 
@@ -69,13 +69,6 @@ def command(
     names: options.NameOptions,
     output: options.AuditOutput,
     min_group_size: options.MinGroupSize = 30,
-    counts_only: Annotated[
-        bool,
-        typer.Option(
-            "--counts-only",
-            help="Count in the engine, as for a large table. No segments; AUC of bins only.",
-        ),
-    ] = False,
     strict: Annotated[
         bool,
         typer.Option("--strict", help="Exit code 1 if a check fails that blocks signing."),
@@ -92,8 +85,6 @@ def command(
     printer = Printer(output)
     needs = [BLIND_LIMIT] if output.blind_limit else []
     engine.check(needs)
-    if output.blind_limit and counts_only:
-        raise InputError("--blind-limit needs all rows in memory. Leave out --counts-only, or it.")
     requirements = constraint.requirements
     check_outputs([(output.report, options.REPORTS)], output.force, inputs=files)
     source = _tables.open_table(files, table, printer, engine=engine)
@@ -114,8 +105,8 @@ def command(
             "unknown_groups": columns.unknown_groups,
             "rows": f"rows of {', '.join(source.files[:3])}",
         }
-        choice = EngineChoice("duckdb", "") if counts_only else _choose(engine, source, needs)
-        if not counts_only and (text := choice.text(WHAT)):
+        choice = _choose(engine, source, needs)
+        if text := choice.text(WHAT):
             printer.note(text)
         measure = _audit_in_memory if choice.in_memory else _audit_in_engine
         if output.blind_limit:

@@ -38,22 +38,10 @@ class CompareOutput(options.FileOptions):
     picture: Path | None = option(None, help="File for a picture (.png, .svg or .pdf).")
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompareColumns(options.ColumnOptions):
-    """Which columns the methods read, and by which one rows are drawn."""
-
-    key: str | None = option(
-        None,
-        help="Column of whole numbers or text that differs from row to row. It is no feature. Rows "
-        "of a large table are drawn by its hash. \\[default: the number of the row]",
-        is_column=True,
-    )
-
-
 @with_options
 def command(
     files: options.Files,
-    columns: CompareColumns,
+    columns: options.ColumnOptions,
     model: options.ModelOptions,
     constraint: options.ConstraintOptions,
     table: options.TableOptions,

@@ -14,11 +14,9 @@ from commod.cli._command import with_options
 from commod.cli._debias_job import (
     DebiasColumns,
     DebiasConstraint,
-    DebiasModel,
     DebiasOutput,
     Fitted,
     Job,
-    SearchOptions,
     Studies,
     make_studies,
     rows_text,
@@ -37,12 +35,8 @@ EXAMPLES = (
     "commod debias train.csv --label y --sensitive race --score-column f --at-least 0.8",
     "commod debias 'train/*.parquet' --label y --sensitive race --sensitive sex --model "
     "model.skops --constraint 'equalized odds <= 0.1' --report report.html",
-    "commod debias train.csv --label y --sensitive sex --score-column f --constraint "
-    "'demographic parity >= 0.8 within department' --constraint 'minimum rate >= 0.3'",
-    "commod debias train.csv --label y --sensitive sex --score-column f --gains-only "
-    "--favorable 0 --test-size 0.3",
-    "commod debias 'lake/*.parquet' --label y --sensitive race --score-column f --at-least 0.8 "
-    "--key id --engine duckdb",
+    "commod debias train.csv --label y --sensitive sex --score-column f --direction "
+    "gains_only --favorable 0 --test-size 0.3",
 )
 
 IN_ENGINE = "counts all rows where they are (see the page More than one machine)"
@@ -52,9 +46,8 @@ IN_ENGINE = "counts all rows where they are (see the page More than one machine)
 def command(
     files: options.Files,
     columns: DebiasColumns,
-    model: DebiasModel,
+    model: options.ModelOptions,
     constraint: DebiasConstraint,
-    search: SearchOptions,
     table: options.TableOptions,
     engine: EngineOptions,
     names: options.NameOptions,
@@ -74,7 +67,7 @@ def command(
 
     printer = Printer(output)
     sizes = min_group_size, test_size, seed
-    job = Job(columns, model, constraint, search, names, output, printer, *sizes)
+    job = Job(columns, model, constraint, names, output, printer, *sizes)
     constraint.parameters()
     _rows.check_test_size(test_size)
     output.check_studies()

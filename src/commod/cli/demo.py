@@ -73,12 +73,6 @@ def command(
         Direction | None,
         typer.Option(help="gains_only: nobody loses “low risk”. \\[default: gains_only]"),
     ] = None,
-    lambda_fair: Annotated[
-        float | None, typer.Option(min=0, help="COMMOD: weight of fairness. \\[default: 3]")
-    ] = None,
-    lambda_ratio: Annotated[
-        float | None, typer.Option(min=0, help="COMMOD: cost of changes. \\[default: 0.2]")
-    ] = None,
     seed: Seed = 0,
     output: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("commod-demo"),
     open_page: Annotated[
@@ -101,12 +95,7 @@ def command(
 
     printer = DemoPrinter()
     output.mkdir(parents=True, exist_ok=True)  # first: a bad folder must fail before the fit
-    parameters = _method_parameters(
-        method,
-        constraints,
-        {"target": target, "direction": direction},
-        {"lambda_fair": lambda_fair, "lambda_ratio": lambda_ratio},
-    )
+    parameters = _method_parameters(method, constraints, {"target": target, "direction": direction})
     rows = split(seed)
     counts_errors = _needs_labels(constraints)
     with warnings.catch_warnings(), printer.console.status("The update is fitted ..."):
@@ -131,19 +120,13 @@ def command(
         _open(update, rows, path, printer)
 
 
-def _method_parameters(
-    method: str, constraints: str, stated: dict[str, Any], lambdas: dict[str, float | None]
-) -> dict[str, Any]:
-    """Return the parameters of the method; refuse those of the other method."""
-    is_commod = method == "COMMOD"
-    given, others = (lambdas, stated) if is_commod else (stated, lambdas)
-    for name, value in others.items():
-        if value is not None:
-            option, other = name.replace("_", "-"), "ControlledDebiaser" if is_commod else "COMMOD"
-            raise InputError(f"--{option} belongs to --method {other}; this is {method}.")
-    given = {name: value for name, value in given.items() if value is not None}
-    if is_commod:
-        return {"lambda_fair": 3.0, "lambda_ratio": 0.2} | given
+def _method_parameters(method: str, constraints: str, stated: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of the method; refuse a target and a direction for COMMOD."""
+    given = {name: value for name, value in stated.items() if value is not None}
+    if method == "COMMOD":
+        for name in given:
+            raise InputError(f"--{name} belongs to --method ControlledDebiaser; this is COMMOD.")
+        return {"lambda_fair": 3.0, "lambda_ratio": 0.2}
     defaults: dict[str, Any] = {"direction": "gains_only", "max_margin": MAX_MARGIN}
     if not _needs_labels(constraints):
         defaults["target"] = TARGET
@@ -185,10 +168,9 @@ def new_update(
     """Return the update of the demo, not fitted."""
     import commod
 
-    # The parts are disjoint, so the library need not judge whether the model saw these rows.
-    own: dict[str, Any] = {"fit_rows_are_new": True}
+    own: dict[str, Any] = {}
     if method == "COMMOD":
-        own = {"random_state": seed, "progress": False}
+        own = {"random_state": seed, "training": {"progress": False}}
     return getattr(commod, method)(
         model,
         constraints=constraints,

@@ -16,10 +16,8 @@ from commod.cli._command import option, with_options
 from commod.cli._debias_job import (
     DebiasColumns,
     DebiasConstraint,
-    DebiasModel,
     DebiasOutput,
     Job,
-    SearchOptions,
 )
 from commod.cli._engines import EngineOptions
 from commod.cli._printing import Printer
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "commod explore train.csv --label y --sensitive race --score-column f --at-least 0.8",
-    "commod explore train.csv --label y --sensitive sex --model model.skops --gains-only "
+    "commod explore train.csv --label y --sensitive sex --model model.skops --direction gains_only "
     "--no-browser",
 )
 
@@ -47,9 +45,8 @@ class ExploreOutput(options.OutputOptions):
 def command(
     files: options.Files,
     columns: DebiasColumns,
-    model: DebiasModel,
+    model: options.ModelOptions,
     constraint: DebiasConstraint,
-    search: SearchOptions,
     table: options.TableOptions,
     names: options.NameOptions,
     output: ExploreOutput,
@@ -63,7 +60,7 @@ def command(
     from commod.cli import _rows
 
     printer = Printer(output)
-    job = Job(columns, model, constraint, search, names, DebiasOutput(), printer, min_group_size)
+    job = Job(columns, model, constraint, names, DebiasOutput(), printer, min_group_size)
     constraint.parameters()
     conditions = constraint.requirements.columns
     reader = _rows.TableReader(files, columns, model, table, printer, conditions)

@@ -151,7 +151,7 @@ def _asked(update: Any) -> content.PatchRequest:
         direction=update.fitted_param("direction", "any"),
         **{name: known(update.fitted_param(name)) for name in limits},
         further=further_constraints(update.stated()),
-        points="integers" if update.fitted_param("points", "free") == "integers" else None,
+        points="integers" if update.fitted_param("points") == "integers" else None,
     )
 
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from commod._data.groups import UNKNOWN_GROUPS, read_group_probabilities
-from commod._data.parameters import check_choice, check_flag, check_number
+from commod._data.parameters import check_choice, check_number
 from commod._data.tables import check_same_rows
 from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError
 from commod.scorecard import SCORE_EDITS
+from commod.updates._removed import refuse_removed_value
 
 CHOICES = {
-    "numeric": ("unit", "bins"),
-    "points": ("free", "integers"),
+    "points": ("auto", "per unit", "per bin", "integers"),
     "direction": DIRECTIONS,
     "score_edit": SCORE_EDITS,
     "target_on": ("new_rows", "fit_rows"),
@@ -34,8 +34,8 @@ def check_controlled_parameters(update: Any) -> None:
     if update.target is not None:
         check_number(update, "target", low=0.0, high=update._constraint.largest, is_share=True)
     for name, known in CHOICES.items():
+        refuse_removed_value(name, getattr(update, name))
         check_choice(getattr(update, name), name, known)
-    check_flag(update.fit_rows_are_new, "fit_rows_are_new", optional=True)
     _check_confidence(update)
     _check_lines(update)
     _check_version(update)
@@ -51,12 +51,6 @@ def _check_confidence(update: Any) -> None:
     if update.confidence is None:
         return
     check_number(update, "confidence", low=0.5, high=0.9999, include="right", is_share=True)
-    if update.fit_rows_are_new is False:
-        raise InputError(
-            "confidence needs rows that are new to the base model, but fit_rows_are_new is False. "
-            "Fit on other rows, or leave confidence out.",
-            parameter="confidence",
-        )
     if update._is_budget:
         raise InputError(
             "confidence promises a target, but target is None and max_changes alone names none. "
@@ -79,12 +73,12 @@ def _check_lines(update: Any) -> None:
     """Check `max_lines`, and refuse parameters that whole-number points cannot serve."""
     if update.max_lines is not None:
         check_number(update, "max_lines", low=1, whole=True)
-    if update.points == "free":
+    if update.points != "integers":
         return
     if update.score_edit == "all":
         raise InputError(
             "score_edit='all' multiplies scores by r, and with points='integers' r is a number of "
-            "points. Use score_edit='changed_only', or points='free'.",
+            "points. Use score_edit='changed_only', or points='per bin'.",
             parameter="score_edit",
         )
     if update.confidence is not None:

@@ -35,7 +35,6 @@ from commod.updates._found_update import (
     is_for_new_rows,
     rule_of,
     settings_of,
-    stated_optimism,
     store_given,
     with_expectation,
     without_terms,
@@ -209,7 +208,7 @@ def check_locks(reader: Any, edits: Sequence[AnyEdit]) -> None:
 
 def asks_for_whole(update: Any) -> bool:
     """Return whether the points of an update must be whole numbers."""
-    return bool(update.fitted_param("points", "free") == "integers")
+    return bool(update.fitted_param("points") == "integers")
 
 
 def check_whole(update: Any, points: Floats) -> None:
@@ -218,7 +217,7 @@ def check_whole(update: Any, points: Floats) -> None:
     if asks_for_whole(update) and len(wrong):
         raise InputError(
             f"edits leads to {wrong[0]:g} points, but points='integers' asks for whole numbers. "
-            "Give whole numbers, round with Round(1), or fit with points='free'.",
+            "Give whole numbers, round with Round(1), or fit with points='per bin'.",
             parameter="edits",
         )
 
@@ -271,7 +270,7 @@ def fit_edit(
     found = FoundUpdate(card, cut, rule.nearness, rule.mean_distance, stop, stop.n_changed, 0)
     if plan.offset == "target" and card.points.values.any():  # without evidence nobody changes
         found = recounted(task, card, found, settings)
-    fitted = FittedUpdate(problem, task, found, optimism=stated_optimism(update))
+    fitted = FittedUpdate(problem, task, found)
     return with_expectation(update, fitted)
 
 

@@ -32,7 +32,7 @@ from commod._evidence.task import N_FOLDS, EvidenceTask, with_bounds
 from commod._solvers.concepts import Concepts, by_column
 from commod._solvers.threads import single_blas_thread
 from commod._text import MAX_CHANGED
-from commod.exceptions import BaseModelWarning
+from commod.exceptions import SeenRowsWarning
 from commod.scorecard import UNREACHED_CUT, EvidenceRule, Scorecard, distances
 from commod.updates._fit_rows import FitRows
 from commod.updates._problem import FitProblem, evidence_task
@@ -431,35 +431,28 @@ def without_terms(encoding: Encoding, is_locked: NDArray[np.bool_]) -> Encoding:
 # Base models that have seen the fit rows
 
 
-def stated_optimism(update: Any) -> str:
-    """Return what the user says about a base model that has seen the fit rows; else empty."""
-    is_seen = update.fitted_param("fit_rows_are_new") is False
-    return f"The base model has seen the fit rows: {NOT_CORRECTED}." if is_seen else ""
-
-
 def optimism_text(update: Any, rows: FitRows, task: EvidenceTask) -> str:
     """Return what is known about a base model that has seen the fit rows; empty if it has not.
 
     A finding that rests on the accuracy is also a warning. Nothing is found where the base model
     may have read other columns: with a `ScoreColumn` and with locked columns.
     """
-    said = update.fitted_param("fit_rows_are_new")
     model = update.estimator
     is_column = isinstance(model, ScoreColumn)
     reads_others = model.reads_others if isinstance(model, ModelScores) else is_column
-    if said is not None or reads_others or update.locked_features:
-        return stated_optimism(update)
+    if reads_others or update.locked_features:
+        return ""
     excess = accuracy_excess(rows, task)
     if excess is None:
         return ""
     base, others = excess
     text = (
         f"The base model has an accuracy of {base:.3f} on the fit rows, and models that have not "
-        f"seen a row have {others:.3f}. If the base model has seen the fit rows, {NOT_CORRECTED}. "
-        "Otherwise, pass fit_rows_are_new=True."
+        f"seen a row have {others:.3f}. If the base model has seen the fit rows, {NOT_CORRECTED}."
     )
     if not training_signs(rows.base, rows.label):  # another warning names these
-        warnings.warn(text, BaseModelWarning, stacklevel=4)
+        way_out = "If these rows are new to it, silence this SeenRowsWarning."
+        warnings.warn(f"{text} {way_out}", SeenRowsWarning, stacklevel=4)
     return text
 
 

@@ -376,7 +376,7 @@ def learn_terms(update: Any, rows: FitRows) -> Encoding:
         rows.weight,
         min_category_size=update.min_category_size,
         locked=update.locked_features,
-        numeric="bins" if update.points == "integers" else update.numeric,
+        numeric="bins" if update.points in ("per bin", "integers") else "unit",
         centred=True,
     )
 

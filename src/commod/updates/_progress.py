@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+
+_open_bars: list[str] = []  # a fit inside a study shows none: the bar of the study counts fits
 
 
 @contextmanager
@@ -13,11 +15,21 @@ def progress_bar(
 ) -> Iterator[Callable[[int, int], None] | None]:
     """Yield a function `report(done, total)`, or None where nothing is shown.
 
-    `show=None` shows progress on a terminal only.
+    `show=None` shows progress on a terminal only, and not inside another bar, shown or not.
     """
-    if not (sys.stderr.isatty() if show is None else show):
-        yield None
-        return
+    if show is None:
+        show = sys.stderr.isatty() and not _open_bars
+    _open_bars.append(label)
+    try:
+        with _bar(label, unit) if show else nullcontext() as report:
+            yield report
+    finally:
+        _open_bars.pop()
+
+
+@contextmanager
+def _bar(label: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+    """Yield a function that shows progress."""
     from rich.console import Console
     from rich.progress import Progress
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,12 @@ from sklearn.utils import check_random_state
 from commod._data.arrays import Floats
 from commod._data.encoding import Encoding, TermTable, learn_encoding
 from commod._data.labels import check_weights
+from commod._data.parameters import check_choice, check_flag, check_number
 from commod._data.tables import check_same_rows
 from commod._io.optional import require_jax
 from commod._solvers.concepts import Concepts, by_column, tidy_concepts
 from commod._solvers.problem import (
+    INITS,
     AdversaryProblem,
     RatioPenalties,
     RatioProblem,
@@ -31,17 +34,37 @@ from commod._solvers.problem import (
     standardise,
     training_margins,
 )
-from commod._text import shown
-from commod.exceptions import InputError, InterruptionWarning
+from commod._text import did_you_mean, shown
+from commod.exceptions import InputError, InputTypeError, InterruptionWarning
 from commod.metrics._cells import Strata
 from commod.metrics._constraint import Constraint, missing_labels
 from commod.metrics._measures import MEASURES
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
 from commod.updates._progress import progress_bar
+from commod.updates.base import LARGEST_WEIGHT
 
 MAX_UNITS = 10_000  # in a hidden layer
 MANY_ROWS = 2_000_000  # models · rows from which models are stored by several threads
 MAX_THREADS = 4  # each holds a few numbers for every row
+
+TRAINING: dict[str, Any] = {  # details of COMMOD's training, with their defaults
+    "batch_size": 512,
+    "learning_rate": 0.01,
+    "adversary_hidden": (32,),
+    "adversary_steps": 10,
+    "adversary_learning_rate": 0.003,
+    "adaptive_fairness": True,
+    "warmup_epochs": 10,
+    "ramp_epochs": 20,
+    "init": INITS[0],
+    "hidden": (64,),
+    "reads_score": False,
+    "concepts_by_column": True,
+    "progress": None,
+}
+LAYERS = ("hidden", "adversary_hidden")
+COUNTS = ("batch_size", "adversary_steps", "warmup_epochs", "ramp_epochs")
+RATES = ("learning_rate", "adversary_learning_rate")
 
 Moments = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]
 
@@ -68,6 +91,44 @@ def check_layers(update: Any, name: str) -> None:
             "most.",
             parameter=name,
         )
+
+
+def check_training(training: Any) -> dict[str, Any]:
+    """Return the mapping `training` of COMMOD as a dictionary, checked; empty for None.
+
+    Examples
+    --------
+    >>> check_training({"batch": 5})
+    Traceback (most recent call last):
+    commod.exceptions.InputError: training has no key 'batch'; it has batch_size, ... Did you mean
+    'batch_size'?
+    """
+    if training is not None and not isinstance(training, Mapping):
+        raise InputTypeError(
+            f"training={shown(training)} must be a mapping, such as {{'batch_size': 256}}.",
+            parameter="training",
+        )
+    given = dict(training or {})
+    for name in given:
+        if name not in TRAINING:
+            raise InputError(
+                f"training has no key {name!r}; it has {', '.join(TRAINING)}."
+                f"{did_you_mean(name, TRAINING)}",
+                parameter="training",
+            )
+    values = SimpleNamespace(**given)
+    for name in given:
+        if name in LAYERS:
+            check_layers(values, name)
+        elif name in COUNTS:
+            check_number(values, name, low=0 if name.endswith("_epochs") else 1, whole=True)
+        elif name in RATES:
+            check_number(values, name, low=0.0, high=LARGEST_WEIGHT, include="right")
+        elif name == "init":
+            check_choice(given[name], name, INITS)
+        else:
+            check_flag(given[name], name, optional=name == "progress")
+    return given
 
 
 def safe_moments(terms: TermTable, weight: NDArray[np.float64]) -> Moments:
@@ -148,7 +209,7 @@ def train_ratios(
     unseeded = [model.random_state is None for model in models]
     # models without a seed see the rows in one order, so that a GPU can train them together
     seeds[unseeded] = seeds[unseeded][:1]
-    with progress_bar("COMMOD", first.progress) as report:
+    with progress_bar("COMMOD", first._training["progress"]) as report:
         return adversarial.train_ratio(problem, penalties, seeds, schedule, report)
 
 

@@ -62,13 +62,14 @@ from commod.updates._interface import (
 )
 from commod.updates._notebook import columns_of_codes, notebook_html
 from commod.updates._problem import Standing, standing_constraints
+from commod.updates._removed import refuse_removed
 
 READING_ATTRIBUTES = (
     *("classes_", "pos_label_", "favorable_label_", "n_features_in_", "feature_names_in_"),
     *("_columns_seen", "_code_columns", "_n_fit_rows", "_scores_digest", "reads_score_"),
 )
 FLAGS = frozenset(  # parameters that are True or False; progress may be None
-    ("progress", "adaptive_fairness", "aware", "concepts_by_column", "reads_score", "search")
+    ("progress", "aware", "concepts_by_column", "search")
 )
 COPIED = (list, set, dict, np.ndarray)  # parameters that a user may change in place
 LARGEST_WEIGHT = 1e9  # of a loss, a strength or a learning rate: beyond it, sums overflow
@@ -174,6 +175,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "never refitted. Fit another model and pass it as estimator=."
             )
         known = list(self.get_params())
+        refuse_removed(type(self).__mro__, params)
         for name in params:
             if name not in known:
                 raise InputError(
@@ -306,9 +308,8 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._set_labels()
         label = outcomes_of(labels, self.classes_, self.pos_label_, self.stated().constraints)
         base = self._base(X, columns)
-        is_stated = getattr(self, "fit_rows_are_new", None) is not None
         known = {"classes": self.classes_, "pos_label": self.pos_label_, "label": label}
-        warn_about_base_model(self.estimator, X, base, **known, may_be_seen=not is_stated)
+        warn_about_base_model(self.estimator, X, base, **known)
         names = group_names_of(groups.labels, sensitive_names(sensitive_features))
         in_constraint = rows_of_large_groups(groups, weight, self.min_group_size, names)
         features = self._features(columns)

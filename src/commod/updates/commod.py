@@ -15,7 +15,6 @@ from commod._data.encoding import Encoding, TermTable
 from commod._data.parameters import check_choice, check_number
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
-    INITS,
     RatioSchedule,
     TrainedConcepts,
     TrainedLayers,
@@ -35,11 +34,13 @@ from commod.updates._interface import (
 )
 from commod.updates._network import Network, raw_network
 from commod.updates._problem import Standing
+from commod.updates._removed import naming_successors
 from commod.updates._status import few_people_sentences, other_texts
 from commod.updates._trained import (
+    TRAINING,
     Moments,
-    check_layers,
     check_trainable,
+    check_training,
     fit_together,
     readable_concepts,
 )
@@ -55,11 +56,10 @@ ARCHITECTURES = ("concepts", "mlp")
 CONCEPT_ATTRIBUTES = ("concept_weights_", "concept_contributions_", "intercept_")
 
 # `COMMOD.as_in_the_paper` says which sentence of the paper each setting comes from.
-PAPER_SETTINGS: dict[str, Any] = {
-    "architecture": "concepts",
+PAPER_SETTINGS: dict[str, Any] = {"architecture": "concepts", "threshold": 0.5}
+PAPER_TRAINING: dict[str, Any] = {
     "adaptive_fairness": False,
     "reads_score": False,
-    "threshold": 0.5,
     "concepts_by_column": False,
     "init": "zero",
     "adversary_hidden": (64, 32, 16),
@@ -77,13 +77,13 @@ class COMMOD(RatioUpdate):
     Each epoch of `fit` does this:
 
     1. Shuffle the rows and cut them into batches.
-    2. On each batch, train each adversary for `adversary_steps` steps to predict the group from the
+    2. On each batch, train each adversary for some steps to predict the group from the
        edited margin r(x)·z(x). There is one adversary per constraint.
     3. Take one step on r: lower the loss of the labels, raise the adversaries' losses (weight
        `lambda_fair`), keep r near 1 (`lambda_ratio`), shrink the concepts (`lambda_sparsity`) and
        keep them apart (`lambda_diversity`).
 
-    The first `warmup_epochs` train the adversaries only.
+    The first epochs, `training["warmup_epochs"]`, train the adversaries only.
 
     Parameters
     ----------
@@ -98,8 +98,6 @@ class COMMOD(RatioUpdate):
     architecture : str, default="concepts"
         What r is. "concepts": a bottleneck of sparse concepts, which is a scorecard. "mlp": a
         network of hidden layers, which need not be linear and has no scorecard.
-    hidden : tuple of int, default=(64,)
-        Sizes of the hidden layers (ReLU) of an "mlp"; () makes r linear, without concepts.
     n_concepts : int, default=2
         k, the number of concepts, for "concepts".
     lambda_fair : float, default=2.0
@@ -113,36 +111,33 @@ class COMMOD(RatioUpdate):
         Weight of the mean squared cosine between concepts.
     epochs : int, default=150
         Passes over the rows in which r is trained. 0 leaves r = 1: nothing changes.
-    batch_size : int, default=512
-        Rows per step; batches of an epoch differ by at most one row.
-    learning_rate : float, default=0.01
-        Adam's step for r; it falls to 0 along a cosine, as the adversary's does.
-    adversary_hidden : tuple of int, default=(32,)
-        Sizes of the adversary's hidden layers (ReLU). See docs/decisions for why it is small.
-    adversary_steps : int, default=10
-        Steps of the adversary for each step of r.
-    adversary_learning_rate : float, default=0.003
-        Adam's step for the adversary.
-    adaptive_fairness : bool, default=True
-        Lower the weight of fairness as the adversary loses its advantage: from 5 `lambda_fair` at
-        the base model to `lambda_fair` where the group cannot be predicted. Each of several
-        adversaries has its own factor. This gives a smooth trade-off. False keeps the paper's
-        constant weight, where the trade-off tends to jump.
-    warmup_epochs : int, default=10
-        Epochs before `epochs` in which only the adversary is trained.
-    ramp_epochs : int, default=20
-        Epochs over which `lambda_fair` grows from 0 to its value.
-    concepts_by_column : bool, default=True
-        Show a partition of r in place of the trained concepts: each raw column lies in one concept,
-        and columns whose contributions to r are correlated share one. False keeps the concepts as
-        they were trained. The update is the same either way.
-    init : str, default="balanced"
-        Where training starts; r = 1 either way. "balanced": equal v, and random concepts in pairs
-        that cancel, so that every term can move at once. "zero": v = 0 and random concepts. An
-        "mlp" ignores it.
-    reads_score : bool, default=False
-        Let r also read the base model's margin, logit(score) − logit(threshold). The changed rows
-        then need not be a half-space of X.
+    training : mapping, default=None
+        Details of the training; what it leaves out keeps its default:
+
+        - ``"batch_size"`` (512): rows per step; batches of an epoch differ by at most one row.
+        - ``"learning_rate"`` (0.01): Adam's step for r; it falls to 0 along a cosine, as the
+          adversary's does.
+        - ``"adversary_hidden"`` ((32,)): sizes of the adversary's hidden layers (ReLU). See
+          docs/decisions for why it is small.
+        - ``"adversary_steps"`` (10): steps of the adversary for each step of r.
+        - ``"adversary_learning_rate"`` (0.003): Adam's step for the adversary.
+        - ``"adaptive_fairness"`` (True): lower the weight of fairness as the adversary loses its
+          advantage: from 5 `lambda_fair` at the base model to `lambda_fair` where the group cannot
+          be predicted. Each of several adversaries has its own factor. This gives a smooth
+          trade-off. False keeps the paper's constant weight, where the trade-off tends to jump.
+        - ``"warmup_epochs"`` (10): epochs before `epochs` in which only the adversary is trained.
+        - ``"ramp_epochs"`` (20): epochs over which `lambda_fair` grows from 0 to its value.
+        - ``"init"`` ("balanced"): where training starts; r = 1 either way. "balanced": equal v, and
+          random concepts in pairs that cancel, so that every term can move at once. "zero": v = 0
+          and random concepts. An "mlp" ignores it.
+        - ``"hidden"`` ((64,)): sizes of the hidden layers (ReLU) of an "mlp"; () makes r linear,
+          without concepts.
+        - ``"reads_score"`` (False): let r also read the base model's margin, logit(score) −
+          logit(threshold). The changed rows then need not be a half-space of X.
+        - ``"concepts_by_column"`` (True): show a partition of r in place of the trained concepts.
+          Each raw column lies in one concept, and columns whose contributions to r are correlated
+          share one. False keeps the concepts as they were trained. The update is the same.
+        - ``"progress"`` (None): show a progress bar; None shows it on a terminal only.
     locked_features : collection of str, default=()
         Columns that r must not read; the base model still gets them.
     min_category_size : int, default=20
@@ -158,8 +153,6 @@ class COMMOD(RatioUpdate):
         The label whose rates count. If None, `favorable_label`, or else `classes_[1]`.
     favorable_label : label, default=None
         The label that is good for the person; `pos_label` if None. Only names directions.
-    progress : bool, default=None
-        Show a progress bar; None shows it on a terminal only.
     random_state : int, RandomState or None, default=None
         Same seed, same machine: the same bits.
 
@@ -168,9 +161,9 @@ class COMMOD(RatioUpdate):
     scorecard_ : Scorecard or None
         r and its concepts as points on the raw columns; None for an "mlp".
     concept_weights_ : ndarray of shape (k, d)
-        W per standard deviation of a term: rows of norm 1, exact zeros. With
-        `concepts_by_column`, this is the partition and not the trained W. An "mlp" has neither
-        this attribute nor the next two.
+        W per standard deviation of a term: rows of norm 1, exact zeros. It is a partition by
+        column, and not the trained W, unless `training` asks for the latter. An "mlp" has
+        neither this attribute nor the next two.
     concept_contributions_ : ndarray of shape (k,)
         v, sorted by size; a positive contribution raises r, which keeps decisions.
     intercept_ : float
@@ -226,85 +219,63 @@ class COMMOD(RatioUpdate):
     """
 
     network_: Network | None
+    training: Mapping[str, Any] | None = None  # updates that version 0.2 stored have none
 
+    @naming_successors
     def __init__(
         self,
         estimator: Any,
         *,
         constraints: Any = "demographic_parity",
         architecture: str = "concepts",
-        hidden: Sequence[int] = (64,),
         n_concepts: int = 2,
         lambda_fair: float = 2.0,
         lambda_ratio: float = 0.1,
         lambda_sparsity: float = 0.003,
         lambda_diversity: float = 0.1,
         epochs: int = 150,
-        batch_size: int = 512,
-        learning_rate: float = 0.01,
-        adversary_hidden: Sequence[int] = (32,),
-        adversary_steps: int = 10,
-        adversary_learning_rate: float = 0.003,
-        adaptive_fairness: bool = True,
-        warmup_epochs: int = 10,
-        ramp_epochs: int = 20,
-        concepts_by_column: bool = True,
-        init: str = INITS[0],
-        reads_score: bool = False,
+        training: Mapping[str, Any] | None = None,
         locked_features: Collection[str] = (),
         min_category_size: int = MIN_CATEGORY_SIZE,
         min_group_size: int = 30,
         threshold: float = 0.5,
         pos_label: Any = None,
         favorable_label: Any = None,
-        progress: bool | None = None,
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
         self.constraints = constraints
         self.architecture = architecture
-        self.hidden = hidden
         self.n_concepts = n_concepts
         self.lambda_fair = lambda_fair
         self.lambda_ratio = lambda_ratio
         self.lambda_sparsity = lambda_sparsity
         self.lambda_diversity = lambda_diversity
         self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.adversary_hidden = adversary_hidden
-        self.adversary_steps = adversary_steps
-        self.adversary_learning_rate = adversary_learning_rate
-        self.adaptive_fairness = adaptive_fairness
-        self.warmup_epochs = warmup_epochs
-        self.ramp_epochs = ramp_epochs
-        self.concepts_by_column = concepts_by_column
-        self.init = init
-        self.reads_score = reads_score
+        self.training = training
         self.locked_features = locked_features
         self.min_category_size = min_category_size
         self.min_group_size = min_group_size
         self.threshold = threshold
         self.pos_label = pos_label
         self.favorable_label = favorable_label
-        self.progress = progress
         self.random_state = random_state
 
     @classmethod
     def as_in_the_paper(cls, estimator: Any, **params: Any) -> Self:
         """Return an unfitted COMMOD with the paper's settings instead of our defaults.
 
-        The paper states these settings:
+        The paper states these settings; some are keys of `training`:
 
-        - r reads X (section 5; appendix C.1 also has the logit): `reads_score=False`.
+        - r reads X (section 5; appendix C.1 also has the logit): ``"reads_score": False``.
         - r combines linear concepts linearly (section 5.2): `architecture="concepts"`; concepts
-          are the trained weights: `concepts_by_column=False`.
-        - The weight of L_S is a constant (the loss in section 5.3): `adaptive_fairness=False`.
+          are the trained weights: ``"concepts_by_column": False``.
+        - The weight of L_S is a constant (the loss in section 5.3): ``"adaptive_fairness": False``.
         - A decision is positive where g(x) > 0.5 (section 5): `threshold=0.5`.
 
         The paper is silent about these settings, and the plainest reading is taken:
 
-        - The start: v = 0 and random W, so that r = 1 (`init="zero"`).
+        - The start: v = 0 and random W, so that r = 1 (``"init": "zero"``).
         - The adversary has "non-linear activations" (section 5.3), but no size: layers of 64, 32
           and 16 units, as in other code of the authors' group.
         - Optimiser, learning rates, epochs, batches, scaling of features, "epoch gates" (appendix
@@ -332,8 +303,8 @@ class COMMOD(RatioUpdate):
         >>> data = make_biased(800, random_state=0)
         >>> model = LogisticRegression().fit(data.data, data.target)
         >>> update = COMMOD.as_in_the_paper(model, lambda_fair=6, epochs=60, random_state=0)
-        >>> update.adaptive_fairness, update.init, update.adversary_hidden
-        (False, 'zero', (64, 32, 16))
+        >>> update.training["init"], update.training["adversary_hidden"]
+        ('zero', (64, 32, 16))
         >>> update = update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
         >>> bool(update.fairness_ > update.base_fairness_)
         True
@@ -391,33 +362,35 @@ class COMMOD(RatioUpdate):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name, known in (("architecture", ARCHITECTURES), ("init", INITS)):
-            check_choice(getattr(self, name), name, known)
+        check_choice(self.architecture, "architecture", ARCHITECTURES)
         for name in ("lambda_fair", "lambda_ratio", "lambda_sparsity", "lambda_diversity"):
             check_number(self, name, low=0.0, high=LARGEST_WEIGHT)
-        for name in ("learning_rate", "adversary_learning_rate"):
-            check_number(self, name, low=0.0, high=LARGEST_WEIGHT, include="right")
-        for name in ("epochs", "warmup_epochs", "ramp_epochs"):
-            check_number(self, name, low=0, whole=True)
-        for name in ("n_concepts", "batch_size", "adversary_steps", "min_category_size"):
+        check_number(self, "epochs", low=0, whole=True)
+        for name in ("n_concepts", "min_category_size"):
             check_number(self, name, low=1, whole=True)
-        check_layers(self, "hidden")
-        check_layers(self, "adversary_hidden")
+        check_training(self.training)
+
+    @property
+    def _training(self) -> dict[str, Any]:
+        """Return all details of the training of the last fit, with defaults for the others."""
+        stored = {k: v for k, v in self.fitted_params().items() if k in TRAINING}  # by version 0.2
+        return {**TRAINING, **stored, **(self.fitted_param("training") or {})}
 
     def _schedule(self) -> RatioSchedule:
+        given = self._training
         return RatioSchedule(
             n_concepts=0 if self.architecture == "mlp" else int(self.n_concepts),
-            hidden=tuple(int(size) for size in self.hidden),
             epochs=int(self.epochs),
-            batch_size=int(self.batch_size),
-            warmup_epochs=int(self.warmup_epochs),
-            ramp_epochs=int(self.ramp_epochs),
-            learning_rate=float(self.learning_rate),
-            adversary_hidden=tuple(int(size) for size in self.adversary_hidden),
-            adversary_steps=int(self.adversary_steps),
-            adversary_learning_rate=float(self.adversary_learning_rate),
-            adaptive_fairness=bool(self.adaptive_fairness),
-            init=self.init,
+            hidden=tuple(map(int, given["hidden"])),
+            batch_size=int(given["batch_size"]),
+            warmup_epochs=int(given["warmup_epochs"]),
+            ramp_epochs=int(given["ramp_epochs"]),
+            learning_rate=float(given["learning_rate"]),
+            adversary_hidden=tuple(map(int, given["adversary_hidden"])),
+            adversary_steps=int(given["adversary_steps"]),
+            adversary_learning_rate=float(given["adversary_learning_rate"]),
+            adaptive_fairness=bool(given["adaptive_fairness"]),
+            init=given["init"],
         )
 
     def _store(
@@ -440,7 +413,8 @@ class COMMOD(RatioUpdate):
             concepts = Concepts(
                 trained.weights[i], trained.contributions[i], float(trained.intercept[i])
             )
-            known, whole = (encoding, terms, rows.weight, moments), bool(self.concepts_by_column)
+            whole = bool(self._training["concepts_by_column"])
+            known = encoding, terms, rows.weight, moments
             concepts = readable_concepts(concepts, *known, whole_columns=whole)
             self.concept_weights_, self.intercept_ = concepts.weights, concepts.intercept
             self.concept_contributions_ = concepts.contributions
@@ -468,8 +442,8 @@ class COMMOD(RatioUpdate):
     # -- applying -----------------------------------------------------------------------------
 
     def _reads_margin(self) -> bool:
-        # Version 0.1 called the parameter condition_on_logit; stored updates have that name.
-        return bool(self.fitted_param("reads_score") or self.fitted_param("condition_on_logit"))
+        # Updates that version 0.1 stored have the parameter condition_on_logit.
+        return bool(self._training["reads_score"] or self.fitted_param("condition_on_logit"))
 
     def _ratio_function(self) -> RatioFunction:
         return super()._ratio_function() if self.network_ is None else self.network_
@@ -508,20 +482,22 @@ def paper_settings(params: Mapping[str, Any]) -> dict[str, Any]:
     --------
     >>> paper_settings({"lambda_fair": 3})["lambda_fair"]
     3
-    >>> paper_settings({"adaptive_fairness": True})
+    >>> paper_settings({"training": {"adaptive_fairness": True}})
     Traceback (most recent call last):
     commod.exceptions.InputError: adaptive_fairness=True is not the paper's: ...
     """
-    for name, setting in PAPER_SETTINGS.items():
-        given = params.get(name, setting)
-        given = tuple(given) if isinstance(given, list) else given
-        if type(given) is not type(setting) or given != setting:
-            raise InputError(
-                f"{name}={params[name]!r} is not the paper's: COMMOD.as_in_the_paper sets {name}="
-                f"{setting!r}. Leave it out, or use COMMOD(model, {name}={params[name]!r}).",
-                parameter=name,
-            )
-    return {**params, **PAPER_SETTINGS}
+    training = check_training(params.get("training"))
+    for stated, given in ((PAPER_SETTINGS, params), (PAPER_TRAINING, training)):
+        for name, setting in stated.items():
+            value = given.get(name, setting)
+            value = tuple(value) if isinstance(value, list) else value
+            if type(value) is not type(setting) or value != setting:
+                raise InputError(
+                    f"{name}={given[name]!r} is not the paper's: COMMOD.as_in_the_paper sets "
+                    f"{name}={setting!r}. Leave it out, or use COMMOD itself.",
+                    parameter=name if given is params else "training",
+                )
+    return {**params, **PAPER_SETTINGS, "training": {**training, **PAPER_TRAINING}}
 
 
 def fit_grid(

@@ -27,7 +27,7 @@ from commod.updates._controlled_parameters import (
     check_no_weighted_promise,
     given_groups,
 )
-from commod.updates._edit import EditRows, edited_update, read_plan
+from commod.updates._edit import EditRows, asks_for_whole, edited_update, read_plan
 from commod.updates._fit_rows import (
     may_come_whole,
     ordered_by_hash,
@@ -59,6 +59,7 @@ from commod.updates._problem import (
     smallest_share,
 )
 from commod.updates._promise import PromiseTest, fit_promise
+from commod.updates._removed import naming_successors
 from commod.updates.ratio import RatioUpdate
 
 
@@ -93,8 +94,6 @@ class ControlledDebiaser(RatioUpdate):
         "new_rows": the target holds in expectation on as many new people; see `expected_fairness_`.
         "fit_rows": it holds on the fit rows, and new people mostly fall short of it. Not used with
         `confidence`.
-    fit_rows_are_new : bool, default=None
-        Whether the fit rows are new to the base model. None: judged from its accuracy on them.
     max_changes : float, default=None
         Hard limit on the share of decisions that change, in [0, 1]. It holds on the fit rows and on
         the rows that each part of the points has not seen, as do the two limits below.
@@ -116,12 +115,11 @@ class ControlledDebiaser(RatioUpdate):
         "changed_only": the base score stays, bit for bit, wherever the decision stays. A changed
         score goes just beyond the threshold. "all": the continuous edit of the paper,
         sigmoid(r·z + logit(threshold)), which moves every score.
-    numeric : str, default="unit"
-        "unit": a numeric column has points per unit, counted from its centre. "bins": it has points
-        per bin, as in credit scorecards.
-    points : str, default="free"
-        "integers": points are whole numbers from −10 to 10 and numbers are in bins, so that people
-        can add them up. Not with `confidence` and `score_edit="all"`. "free": three digits.
+    points : str, default="auto"
+        "per unit": a numeric column has points per unit, counted from its centre. "per bin": it has
+        points per bin, as in credit scorecards. "integers": points are whole numbers from −10 to 10
+        per bin, so that people can add them up; not with `confidence` and `score_edit="all"`.
+        "auto": per unit. Other points than whole numbers have three digits.
     max_lines : int, default=12
         The most lines of the scorecard. Categories of a column with equal points are one line, and
         so are bins in a row. None: all lines.
@@ -244,6 +242,7 @@ class ControlledDebiaser(RatioUpdate):
     _earlier_update: Any = None
     _terms_by_hand: tuple[str, ...] = ()
 
+    @naming_successors
     def __init__(
         self,
         estimator: Any,
@@ -251,7 +250,6 @@ class ControlledDebiaser(RatioUpdate):
         constraints: Any = "demographic_parity",
         target: float | None = None,
         target_on: str = "new_rows",
-        fit_rows_are_new: bool | None = None,
         max_changes: float | None = None,
         max_accuracy_loss: float | None = None,
         max_volume_change: float | None = None,
@@ -259,8 +257,7 @@ class ControlledDebiaser(RatioUpdate):
         borderline: float = 0.25,
         max_margin: float | None = None,
         score_edit: str = "changed_only",
-        numeric: str = "unit",
-        points: str = "free",
+        points: str = "auto",
         max_lines: int | None = 12,
         monotone: Mapping[str, int] | None = None,
         locked_features: Collection[str] = (),
@@ -276,7 +273,6 @@ class ControlledDebiaser(RatioUpdate):
         self.constraints = constraints
         self.target = target
         self.target_on = target_on
-        self.fit_rows_are_new = fit_rows_are_new
         self.max_changes = max_changes
         self.max_accuracy_loss = max_accuracy_loss
         self.max_volume_change = max_volume_change
@@ -284,7 +280,6 @@ class ControlledDebiaser(RatioUpdate):
         self.borderline = borderline
         self.max_margin = max_margin
         self.score_edit = score_edit
-        self.numeric = numeric
         self.points = points
         self.max_lines = max_lines
         self.monotone = monotone
@@ -727,10 +722,9 @@ pandas frame, or path of Parquet files
         )
         asked: dict[str, Any] = {name: self.fitted_param(name) for name in names}
         asked = {name: value if value is None else float(value) for name, value in asked.items()}
-        is_whole = self.fitted_param("points", "free") == "integers"
         return replace(
             super().request(),
-            points="integers" if is_whole else None,
+            points="integers" if asks_for_whole(self) else None,
             target=None if self._is_budget else float(self.target_),
             score_edit=self.fitted_param("score_edit"),
             direction=self.fitted_param("direction"),

@@ -75,7 +75,6 @@ class RatioUpdate(BaseUpdate):
     calibration_: ScoreMap | None = None
     _why_uncalibrated: str = AN_OLDER_FIT
     # Updates that version 0.1 stored lack these parameters; the values below are what they do.
-    reads_score: bool = False
     score_edit: str = "all"
     max_margin: float | None = None
 
@@ -122,8 +121,9 @@ class RatioUpdate(BaseUpdate):
             if column.name in names:
                 raise InputError(
                     f"X has a column {column.name!r}, the name that reads_score gives to a column "
-                    "of the base model's score. Rename the column, or pass reads_score=False.",
-                    parameter="reads_score",
+                    "of the base model's score. Rename the column, or leave reads_score out of "
+                    "training.",
+                    parameter="training",
                 )
         return [*columns, *of_score]
 

@@ -284,7 +284,12 @@ def fit():
     data = make_biased(300, random_state=0)
     model = LogisticRegression().fit(data.data, data.target)
     update = COMMOD(
-        model, lambda_fair=4, epochs=12, warmup_epochs=0, min_group_size=5, random_state=0
+        model,
+        lambda_fair=4,
+        epochs=12,
+        training={"warmup_epochs": 0},
+        min_group_size=5,
+        random_state=0,
     )
     update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
     return update.ratio(data.data)

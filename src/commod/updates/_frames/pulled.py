@@ -169,8 +169,7 @@ def read_point_rows(update: Any, all_lines: FitRows, pulled: PulledRows) -> tupl
     base = update._base(X, columns)
     rows = all_lines.take(pulled.line)
     known = {"classes": update.classes_, "pos_label": update.pos_label_, "label": rows.label}
-    is_stated = update.fit_rows_are_new is not None
-    warn_about_base_model(update.estimator, X, base, **known, may_be_seen=not is_stated)
+    warn_about_base_model(update.estimator, X, base, **known)
     features = update._features(columns)
     update._columns_seen = [column.name for column in features]
     update._code_columns = [column.name for column in features if may_hold_codes(column)]
