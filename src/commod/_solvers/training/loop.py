@@ -161,7 +161,8 @@ def _advance(*arguments: Any) -> tuple[Any, Array]:
     return states, figures
 
 
-@partial(jax.jit, static_argnames=("method", "size"))
+# Unused arguments are kept: else programs of two records may have the same text, and one key.
+@partial(jax.jit, static_argnames=("method", "size"), keep_unused=True)
 def _train_epochs(
     states: Any,
     penalties: Any,
@@ -495,10 +496,14 @@ def _program(function: Any, signature: Signature) -> Callable[..., Any]:
 
 
 def _key(lowered: Any, signature: Signature) -> str:
-    """Return a digest of the program's text and of everything that the compiler looks at."""
+    """Return a digest of the program's text and of everything that the compiler looks at.
+
+    The text does not name its arguments, and has those that are used unless `keep_unused` is set.
+    """
     device = signature.device
     parts = (
         lowered.as_text(),
+        str(signature.tree),
         jax.__version__,
         device.client.platform_version,
         f"{device!r} {device.device_kind}",
