@@ -95,7 +95,7 @@ def regressed():
 
 @pytest.fixture(scope="module")
 def binned():
-    return Regressed(1, numeric="bins")
+    return Regressed(1, points="per bin")
 
 
 def close(found, expected):
@@ -184,7 +184,7 @@ def test_pinned_terms_are_in_no_line_and_bins_beside_them_do_not_merge(binned):
     )
     pinned = np.full(task.terms.n_terms, np.nan)
     pinned[bins[3]] = 0.5
-    held = Regressed(1, numeric="bins").use(replace(task, pinned=pinned))
+    held = Regressed(1, points="per bin").use(replace(task, pinned=pinned))
     is_free = np.isnan(pinned[held.design.terms])
     for card in steps_of(held, is_free, 2):
         assert card.line[~is_free].tolist() == [-1]
@@ -264,7 +264,7 @@ def test_signs_are_the_bounds_of_a_constrained_optimum(seed, is_short):
 @pytest.mark.parametrize("sign", [-1, 1])
 @pytest.mark.parametrize("n_lines", [None, 12, 6])
 def test_bins_of_a_monotone_column_are_in_order_and_nothing_better_is(sign, n_lines):
-    regressed = Regressed(3, numeric="bins", monotone={"number": sign, "gaps": -sign})
+    regressed = Regressed(3, points="per bin", monotone={"number": sign, "gaps": -sign})
     design, task = regressed.design, regressed.task
     lines = all_lines(np.ones(design.n_terms, bool))
     if n_lines:

@@ -20,16 +20,16 @@ def dense_sums(task, full, local, rows):
     return weighted.T @ terms, weighted.T @ steps
 
 
-@pytest.mark.parametrize("numeric", ["unit", "bins"])
+@pytest.mark.parametrize("points", ["per unit", "per bin"])
 @pytest.mark.parametrize("groups", ["known", "partly", "probable"])
 @pytest.mark.parametrize("block_rows", [7, 65_536])
-def test_sums_are_those_of_dense_matrices(numeric, groups, block_rows, monkeypatch):
+def test_sums_are_those_of_dense_matrices(points, groups, block_rows, monkeypatch):
     monkeypatch.setattr(sums_module, "BLOCK_ROWS", block_rows)
     people = People(1, n_groups=3)
     caps = {"max_accuracy_loss": 0.1, "max_volume_change": 0.2}
     others = {"unknown_groups": "ignore"} if groups == "partly" else {}
     problem, target = people.problem(
-        "equalized_odds", groups, weight=people.weight, numeric=numeric, **caps, **others
+        "equalized_odds", groups, weight=people.weight, points=points, **caps, **others
     )
     task = evidence_task(problem, target)
     design = design_of(task)

@@ -87,7 +87,7 @@ def fit(rows, kind=quick_control, **how):
 
 WAYS = {
     "per unit": {"target": 0.9, "borderline": 0.1},  # so that r reads the distance
-    "bins": {"target": 0.9, "numeric": "bins"},
+    "bins": {"target": 0.9, "points": "per bin"},
     "gains only": {"target": 0.85, "direction": "gains_only"},
     "losses only": {
         "target": 0.8,
@@ -95,7 +95,7 @@ WAYS = {
         "pos_label": 1,
         "favorable_label": 0,
     },
-    "confidence": {"target": 0.8, "confidence": 0.6, "numeric": "bins"},
+    "confidence": {"target": 0.8, "confidence": 0.6, "points": "per bin"},
     "odds": {"constraints": "equalized_odds", "target": 0.1},
 }
 

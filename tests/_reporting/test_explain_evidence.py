@@ -16,7 +16,7 @@ N = 800
 WAYS = {  # of the update, and of the rule; together they are every branch of both
     "fewest": ({}, {}),
     "near, low scores are good": (
-        {"favorable_label": 0, "numeric": "bins", "max_margin": 0.2},
+        {"favorable_label": 0, "points": "per bin", "max_margin": 0.2},
         {"nearness": 0.4},
     ),
     "gains": ({}, {"may_lose": False, "nearness": 1.0}),

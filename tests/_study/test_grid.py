@@ -22,7 +22,8 @@ def data():
 
 def grid(data, *settings, **params):
     model, X, y, s = data
-    quickest = {"epochs": 10, "warmup_epochs": 2, "adversary_steps": 1, "adversary_hidden": (8,)}
+    training = {"warmup_epochs": 2, "adversary_steps": 1, "adversary_hidden": (8,)}
+    quickest = {"epochs": 10, "training": training}
     update = COMMOD(model, **{**quickest, **params})
     return fit_grid(update, settings, X, y, sensitive_features=s)
 

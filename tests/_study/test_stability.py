@@ -403,7 +403,8 @@ def test_an_aware_rival_is_given_the_groups(model, rows):
 
 
 def test_commod_refits_are_counted_too(model, rows, quick_compilation):
-    quickest = {"epochs": 3, "warmup_epochs": 1, "adversary_hidden": (8,), "random_state": 0}
+    training = {"warmup_epochs": 1, "adversary_hidden": (8,)}
+    quickest = {"epochs": 3, "training": training, "random_state": 0}
     update = COMMOD(model, lambda_fair=5, **quickest)
     found = refit(update, rows, n_refits=2)
     assert found.n_refits == 2 and found.terms

@@ -104,7 +104,7 @@ REQUESTS = st.fixed_dictionaries(
         "constraints": st.sampled_from(["demographic_parity", "equalized_odds"]),
         "direction": st.sampled_from(["any", "gains_only", "losses_only"]),
         "favorable_label": st.sampled_from([0, 1]),
-        "numeric": st.sampled_from(["unit", "bins"]),
+        "points": st.sampled_from(["per unit", "per bin"]),
         "borderline": st.sampled_from([0, 0.1]),
     }
 )
