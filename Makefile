@@ -73,7 +73,7 @@ mutants: .venv/develop ## the share of 200 seeded faults in src/commod that the 
 test-lowest: .venv-lowest/develop ## the fast tests with the lowest versions that pyproject.toml allows
 	.venv-lowest/bin/python $(PYTEST) -m "not slow" -o filterwarnings=default --ignore tests/benchmarks/test_same_fits.py tests
 
-smoke-lowest: .venv-lowest/develop ## about 650 of them
+smoke-lowest: .venv-lowest/develop ## about 550 of them
 	.venv-lowest/bin/python $(PYTEST) -m "not slow" -o filterwarnings=default $(SMOKE)
 
 # The package as users get it: a wheel, in an environment that has nothing else.
@@ -109,7 +109,7 @@ endef
 test-3.%: dist/built ## the fast tests of the wheel on another Python, e.g. test-3.13
 	$(call test-on-python,$*,tests)
 
-smoke-3.%: dist/built ## about 650 of them, e.g. smoke-3.13
+smoke-3.%: dist/built ## about 550 of them, e.g. smoke-3.13
 	$(call test-on-python,$*,$(SMOKE))
 
 lint: .venv/develop ## ruff: rules and format

@@ -11,11 +11,16 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from commod.cli import app
-from commod.cli._command import named_columns, option, stated_parameters, with_options
+from commod.cli._command import (
+    REMOVED_OPTIONS,
+    named_columns,
+    option,
+    stated_parameters,
+    with_options,
+)
 from commod.cli._options import ConstraintOptions
 from commod.exceptions import InputError
 from commod.metrics._constraint import CONSTRAINTS
-from commod.updates._removed import OPTIONS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,11 +163,13 @@ def test_options_of_every_command_stand_before_or_after_its_name(folder, call):
     assert code == 2 and "--force does not go with" in err and "verify. Leave it out." in err
 
 
-@pytest.mark.parametrize("name", sorted(OPTIONS))
+@pytest.mark.parametrize("name", sorted(REMOVED_OPTIONS))
 def test_a_removed_option_names_its_successor(call, name):
     command = "check" if name == "--score-is-for" else "debias"
     code, _, err = call(command, "a.csv", "b.csv", "--sensitive", "race", name, "1")
     assert code == 2 and err.count("\n") == 1
-    assert f"commod {command} has no option {name} since version 0.3. {OPTIONS[name]}" in err
+    assert (
+        f"commod {command} has no option {name} since version 0.3. {REMOVED_OPTIONS[name]}" in err
+    )
     debias = get_command(app).commands["debias"]
-    assert names_in(OPTIONS[name]) <= {param.opts[0] for param in debias.params}
+    assert names_in(REMOVED_OPTIONS[name]) <= {param.opts[0] for param in debias.params}

@@ -18,7 +18,7 @@ import typer
 from commod import __version__
 from commod._text import json_text, visible
 from commod.cli import apply, audit, check, compare, debias, demo, explore, show, sql, verify
-from commod.cli._command import Command, Commands, print_all_help, with_options
+from commod.cli._command import REMOVED_OPTIONS, Command, Commands, print_all_help, with_options
 from commod.cli._options import FileOptions
 from commod.cli._signals import INTERRUPTED, ending_on_signals
 from commod.exceptions import CommodError
@@ -143,15 +143,9 @@ def _fail_usage(error: Any) -> NoReturn:
         typer.echo(visible(shown, keep="\n"), err=True)
         sys.exit(2)
     path = "commod" if context is None else context.command_path
-    if successor := _successor(getattr(error, "option_name", "")):
+    if successor := REMOVED_OPTIONS.get(getattr(error, "option_name", "")):
         _fail(f"{path} has no option {error.option_name} since version 0.3. {successor}")
     _fail(f"{' '.join(message.split()).rstrip('.')}. See {path} --help.")
-
-
-def _successor(option: str) -> str:
-    from commod.updates._removed import OPTIONS  # slow to import
-
-    return OPTIONS.get(option, "")
 
 
 def _fail(sentence: str) -> NoReturn:

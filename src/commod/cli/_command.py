@@ -24,6 +24,28 @@ REACH, WHOM, COLUMNS, MODEL = "What to reach", "Whom to change", "Columns", "Mod
 OUTPUT, ADVANCED = "Output", "Advanced"  # --help-all alone shows advanced options
 PANELS = (REACH, WHOM, COLUMNS, MODEL, OUTPUT, ADVANCED)  # in the order of the help
 
+REMOVED_OPTIONS = {  # with what to do instead
+    "--numeric": "Pass --points 'per unit' or 'per bin'.",
+    "--fit-rows-are-new": "Leave it out.",
+    "--fit-rows-are-seen": "Leave it out.",
+    "--gains-only": "Pass --direction gains_only.",
+    "--losses-only": "Pass --direction losses_only.",
+    "--id": "Pass --key.",
+    "--delimiter": "Pass --csv delimiter=CHARACTER.",
+    "--encoding": "Pass --csv encoding=NAME.",
+    "--trust-pickle": "Pass --trust pickle.",
+    "--spark-master": "Pass the address as --engine.",
+    "--counts-only": "Pass --engine duckdb.",
+    "--score-is-for": "Leave it out: the patch says which label its score predicts.",
+    "--lambda-fair": "Leave it out, or fit COMMOD in Python.",
+    "--lambda-ratio": "Leave it out, or fit COMMOD in Python.",
+    "--no-reads-score": "Pass --borderline 0.",
+    "--sparsity": "Pass --max-lines.",
+    "--accuracy-weight": "Pass --borderline.",
+    "--n-concepts": "Leave it out.",
+    "--sample": "Leave it out.",
+}
+
 
 def option(
     default: Any = REQUIRED,

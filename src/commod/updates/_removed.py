@@ -1,4 +1,4 @@
-"""Name the successor of each parameter, value and option that an earlier version had."""
+"""Name the successor of each parameter and value that an earlier version had."""
 
 from __future__ import annotations
 
@@ -33,27 +33,6 @@ SUCCESSORS = {  # by class and parameter
         "random_state": "Leave it out: no step is random.",
         "progress": "Leave it out: a fit takes moments.",
     },
-}
-OPTIONS = {  # of the command line
-    "--numeric": "Pass --points 'per unit' or 'per bin'.",
-    "--fit-rows-are-new": "Leave it out.",
-    "--fit-rows-are-seen": "Leave it out.",
-    "--gains-only": "Pass --direction gains_only.",
-    "--losses-only": "Pass --direction losses_only.",
-    "--id": "Pass --key.",
-    "--delimiter": "Pass --csv delimiter=CHARACTER.",
-    "--encoding": "Pass --csv encoding=NAME.",
-    "--trust-pickle": "Pass --trust pickle.",
-    "--spark-master": "Pass the address as --engine.",
-    "--counts-only": "Pass --engine duckdb.",
-    "--score-is-for": "Leave it out: the patch says which label its score predicts.",
-    "--lambda-fair": "Leave it out, or fit COMMOD in Python.",
-    "--lambda-ratio": "Leave it out, or fit COMMOD in Python.",
-    "--no-reads-score": "Pass --borderline 0.",
-    "--sparsity": "Pass --max-lines.",
-    "--accuracy-weight": "Pass --borderline.",
-    "--n-concepts": "Leave it out.",
-    "--sample": "Leave it out.",
 }
 REMOVED_VALUES = {"points": {"free": "Pass 'auto', 'per unit' or 'per bin'."}}  # by parameter
 

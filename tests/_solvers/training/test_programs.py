@@ -48,12 +48,8 @@ def backend_compilations():
     jax.monitoring.unregister_event_duration_listener(listen)
 
 
-@jax.jit
 def add_one(x, factor):
     return x * factor + 1
-
-
-add_one_static = jax.jit(lambda x, factor: x * factor + 1, static_argnames="factor")
 
 
 def run_program(factor):
@@ -61,7 +57,7 @@ def run_program(factor):
     loop._program.cache_clear()
     jax.clear_caches()
     x = jax.device_put(np.float32([2]))
-    program = compiled_program(add_one_static, (x,), factor=factor)
+    program = compiled_program(add_one, (x,), factor=factor)
     assert np.asarray(program(x)).tolist() == [2 * factor + 1]
 
 
@@ -78,6 +74,21 @@ def test_a_program_is_stored_once_and_loaded_from_then_on(home, backend_compilat
     assert len(backend_compilations) == n_compiled
     assert [f.stat().st_mtime_ns for f in stored(home)] == [written]
     run_program(4.5)
+    assert len(stored(home)) == 2
+
+
+def doubled(field):
+    def double(record):
+        return 2 * record[field]
+
+    return double
+
+
+def test_functions_of_other_arguments_do_not_share_a_stored_program(home):
+    record = {"rate": jax.device_put(np.float32([1])), "share": np.float32([5])}
+    for field, expected in (("rate", 2), ("share", 10)):
+        program = compiled_program(doubled(field), (record,))
+        assert np.asarray(program(record)).tolist() == [expected]
     assert len(stored(home)) == 2
 
 

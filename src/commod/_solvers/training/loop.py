@@ -161,8 +161,6 @@ def _advance(*arguments: Any) -> tuple[Any, Array]:
     return states, figures
 
 
-# Unused arguments are kept: else programs of two records may have the same text, and one key.
-@partial(jax.jit, static_argnames=("method", "size"), keep_unused=True)
 def _train_epochs(
     states: Any,
     penalties: Any,
@@ -455,12 +453,12 @@ class Signature(NamedTuple):
 
 
 def compiled_program(function: Any, arguments: tuple[Any, ...], **static: Hashable) -> Any:
-    """Return a jitted function, compiled for arguments of these shapes and for static arguments.
+    """Return a function, compiled for arguments of these shapes and for static arguments.
 
     The result takes `arguments` only. At least one of their leaves must lie on a device.
     """
     if _user_chose_cache():
-        return partial(function, **static)
+        return partial(_jitted(function, tuple(static)), **static)
     leaves, tree = jax.tree.flatten(arguments)
     device = next(leaf for leaf in leaves if isinstance(leaf, jax.Array)).devices().copy().pop()
     shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
@@ -469,6 +467,16 @@ def compiled_program(function: Any, arguments: tuple[Any, ...], **static: Hashab
     configuration = repr([(name, getattr(jax.config, name, value)) for name, value in values])
     signature = Signature(tree, shapes, device, tuple(static.items()), configuration)
     return _program(function, signature)
+
+
+@lru_cache(maxsize=MAX_IN_MEMORY)
+def _jitted(function: Any, static: tuple[str, ...]) -> Any:
+    """Return a jitted function whose text has all arguments, also those that it does not use.
+
+    Otherwise functions that use different arguments could have the same text, and one would be
+    given the stored program of the other.
+    """
+    return jax.jit(function, static_argnames=static, keep_unused=True)
 
 
 def _user_chose_cache() -> bool:
@@ -482,7 +490,8 @@ def _program(function: Any, signature: Signature) -> Callable[..., Any]:
     abstract: Any = jax.ShapeDtypeStruct
     leaves = [abstract(*shape) for shape in signature.shapes]
     arguments = jax.tree.unflatten(signature.tree, leaves)
-    lowered = function.lower(*arguments, **dict(signature.static))
+    static = dict(signature.static)
+    lowered = _jitted(function, tuple(static)).lower(*arguments, **static)
     folder = _folder()
     if folder is None:
         return lowered.compile()
@@ -498,7 +507,7 @@ def _program(function: Any, signature: Signature) -> Callable[..., Any]:
 def _key(lowered: Any, signature: Signature) -> str:
     """Return a digest of the program's text and of everything that the compiler looks at.
 
-    The text does not name its arguments, and has those that are used unless `keep_unused` is set.
+    The text does not name its arguments: records with other fields may share it.
     """
     device = signature.device
     parts = (
