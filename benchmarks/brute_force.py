@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from commod.bounds._general import TIME_LIMIT, GeneralLimit, fewest_changes_of
 from commod.exceptions import InputError
-from commod.metrics._cells import CellTable, Strata, strata_of
+from commod.metrics._cells import Cells, Strata, strata_of
 from commod.metrics._comparison import GroupComparison
 from commod.metrics._constraint import (
     FALSE_POSITIVE_RATE,
@@ -171,7 +171,8 @@ def random_people(
 
 def compared_cells(case: Case) -> tuple[list[tuple[GroupComparison, float]], IntArray, IntArray]:
     """Return comparisons with their bounds, and the sizes and positives of the cells (R, G)."""
-    cells = CellTable.of(case.constraints, case.strata, case.group, case.n_groups, case.label)
+    strata = dict(zip(case.constraints, case.strata, strict=True))
+    cells = Cells.of(case.constraints, case.group, case.n_groups, case.label, strata=strata)
     sizes = cells.totals(np.ones(len(case.group)))
     compared = [
         (comparison, bound)

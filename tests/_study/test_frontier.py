@@ -594,8 +594,8 @@ def test_the_blind_limit_is_asked_for_and_of_one_simple_constraint(curve, model,
 
 def test_an_update_that_is_less_fair_than_the_base_model_is_no_step(short):
     rows = short._rows
-    rates = [rows.before[rows.group == g].mean() for g in (0, 1)]
-    poorer = np.flatnonzero(rows.before & (rows.group == int(np.argmin(rates))))
+    rates = [rows.before[rows.people.group == g].mean() for g in (0, 1)]
+    poorer = np.flatnonzero(rows.before & (rows.people.group == int(np.argmin(rates))))
     worse = rows.before.copy()
     worse[poorer[:2]] = False
     points = [Point(FittedCandidate({}, None), worse), *short._points]

@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import duckdb
 import numpy as np
@@ -10,10 +11,13 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from commod import COMMOD, ControlledDebiaser, ScoreColumn, frontier_frame
+from commod._people import People
 from commod._study.evaluation import EvaluationRows
 from commod._study.frontier import EvaluationCounts
 from commod.constraints import DemographicParity, MinimumRate
 from commod.exceptions import DataWarning, InputError
+from commod.metrics._constraint import get_constraint
+from commod.metrics._language import bounded
 from commod.updates import _fit_rows
 
 N = 6000
@@ -151,17 +155,18 @@ def test_counts_measure_as_rows_do():
     for name in ("demographic_parity", "equalized_odds", "true_positive_rate_parity"):
         group, label, before, changed = random.integers(0, 2, (4, 400)) > 0
         group = np.where(random.random(400) < 0.1, -1, group)
-        parts = (name, before, label, group, 2, True, 1)
-        ours = EvaluationRows(*parts).measure(before ^ changed)
+        people = People((bounded(get_constraint(name)),), group, 2, label=label)
+        rows = EvaluationRows(people, before, True, 1)
+        ours = rows.measure(before ^ changed)
         keys = np.column_stack([before, label, group])
         _, first, line = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-        people = np.bincount(line.ravel()).astype(float)
-        taken = (name, before[first], label[first], group[first], 2, True, 1)
-        counts = EvaluationCounts(*taken, people=people)
+        each = np.bincount(line.ravel()).astype(float)
+        lines = replace(people.take(first), each=each)
+        counts = EvaluationCounts(lines, before[first], True, 1)
         theirs = counts.measure(np.bincount(line.ravel(), changed).astype(np.int64))
         assert theirs == pytest.approx(ours, nan_ok=True) and len(counts) == 400
-        assert counts.limit_at(0.1) == EvaluationRows(*parts).limit_at(0.1)
-        assert counts.left_out_text == EvaluationRows(*parts).left_out_text
+        assert counts.limit_at(0.1) == rows.limit_at(0.1)
+        assert counts.left_out_text == rows.left_out_text
 
 
 def test_what_frontier_frame_does_not_take():

@@ -260,6 +260,13 @@ def test_a_margin_of_zero_keeps_the_base_decision():
 # Along a path
 
 
+def cells_at(index, shape):
+    """Return cells of people in the given ones; two rows are those of both true labels."""
+    row, group = np.divmod(index, shape[1])
+    constraint = ("demographic_parity", "equalized_odds")[shape[0] - 1]
+    return Cells.of(constraint, group, shape[1], row == 0)
+
+
 def counted_fairness(programme, multipliers, cells, weight, as_ratio):
     chosen = programme.decisions(multipliers)
     rates = cells.totals(weight * chosen) / cells.totals(weight)
@@ -275,7 +282,7 @@ def test_a_traced_path_sees_every_change_of_decisions(seed, shape, ties):
     n = 60
     programme = random_programme(seed, n, rate_rows=shape[0], groups=shape[1], ties=ties)
     weight = rng.integers(1, 3, n) * 1.0
-    cells = Cells(rng.permutation(np.arange(n) % (shape[0] * shape[1])), shape)
+    cells = cells_at(rng.permutation(np.arange(n) % (shape[0] * shape[1])), shape)
     knots = [np.zeros(shape), *rng.normal(0, 0.2, (3, *shape))]
     as_ratio = shape[0] == 1
     path = trace_path(programme, knots, cells=cells, weight=weight, as_ratio=as_ratio)
@@ -298,7 +305,7 @@ def test_a_traced_path_sees_every_change_of_decisions(seed, shape, ties):
 def test_the_first_multipliers_that_are_fair_enough_are_taken(seed, target):
     programme = random_programme(seed, 80)
     rng = np.random.default_rng(seed)
-    cells = Cells((rng.random(80) < programme.effects[0, 1] / 2).astype(np.intp), (1, 2))
+    cells = cells_at((rng.random(80) < programme.effects[0, 1] / 2).astype(np.intp), (1, 2))
     weight = np.ones(80)
     knots = [np.zeros((1, 2)), np.array([[-1.0, 1.0]])]
     path = trace_path(programme, knots, cells=cells, weight=weight, as_ratio=True)
@@ -317,7 +324,7 @@ def test_nobody_decided_positively_is_not_fair():
     gain = np.array([0.2, 0.1, 0.1, -0.3])
     effects = np.ones((1, 2, 4))
     knots = [np.zeros((1, 2)), np.full((1, 2), 0.5)]
-    cells = Cells(np.array([0, 0, 1, 1]), (1, 2))
+    cells = cells_at(np.array([0, 0, 1, 1]), (1, 2))
     programme = LinearProgramme(gain, effects, np.full(4, 0.25))
     path = trace_path(programme, knots, cells=cells, weight=np.ones(4), as_ratio=True)
     assert path.fairness[-1] == -np.inf

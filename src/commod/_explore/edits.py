@@ -25,6 +25,7 @@ from commod._data.encoding import Encoding, TermTable
 from commod._evidence.cut import evidence, path_of, stop_on
 from commod._evidence.search import costs_at
 from commod._evidence.task import N_FOLDS, with_bounds
+from commod._people import all_kept
 from commod._record import ExpectedOnNewPeople
 from commod._record.edits import AnyEdit
 from commod._reporting.explain.explanation import expected_of
@@ -43,7 +44,7 @@ from commod.updates._edit import (
     set_by_hand,
 )
 from commod.updates._found_update import Expectation, is_degenerate, rule_of
-from commod.updates._problem import FitProblem, all_kept, evidence_task
+from commod.updates._problem import FitProblem, evidence_task
 
 
 class PeopleOfFit(NamedTuple):

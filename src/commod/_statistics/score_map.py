@@ -231,7 +231,7 @@ def learn_score_map(
         rows = np.flatnonzero(side.distance(edited) > 0)
         rows = rows[np.argsort(fold[rows], kind="stable")]
         distances = side.distance(edited[rows]), side.distance(label[rows])
-        people = _People(*distances, weight[rows], fold[rows])
+        people = _WeightedPeople(*distances, weight[rows], fold[rows])
         beyond, out_of_fold = _learn_side(side, people, landmarks)
         probability[rows] = threshold + side.sign * out_of_fold
         ends.append(beyond)
@@ -278,7 +278,7 @@ class _Side(NamedTuple):
         return self.sign * (score - self.threshold)
 
 
-class _People(NamedTuple):
+class _WeightedPeople(NamedTuple):
     """Rows on one side: distances of score and true label from the threshold, weights, folds.
 
     `target` is positive where the true label is on this side. All have shape (n,), and rows are in
@@ -292,7 +292,7 @@ class _People(NamedTuple):
 
 
 def _learn_side(
-    side: _Side, people: _People, landmarks: Sequence[float]
+    side: _Side, people: _WeightedPeople, landmarks: Sequence[float]
 ) -> tuple[list[ScoreKnot], Floats]:
     """Return the knots beyond the threshold, nearest first, and out-of-fold distances (n,)."""
     if side.room < MIN_ROOM:
@@ -354,7 +354,7 @@ class _SideFit(NamedTuple):
     out_of_fold: Floats
 
     @classmethod
-    def of(cls, side: _Side, people: _People, knots: tuple[float, ...]) -> _SideFit:
+    def of(cls, side: _Side, people: _WeightedPeople, knots: tuple[float, ...]) -> _SideFit:
         """Return the fit of all rows, and those without each fold."""
         ends = np.array([0.0, *map(side.distance, knots)])
         ramps = np.clip((people.distance[:, None] - ends[:-1]) / np.diff(ends), 0.0, 1.0)

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from commod._data.codes import plain
 from commod._data.columns import Column
 from commod._data.parameters import check_choice, check_number_parameter
+from commod._people import all_kept
 from commod._record import Card, Estimate, Segments, Step, TradeOff
 from commod._study.evaluation import ANY_CHANGE, EvaluationRows
 from commod._text import count, first_rows, number, percent, snippet
 from commod.exceptions import InputError, TargetWarning
 from commod.metrics._constraint import Constraint
 from commod.updates._interface import AllowedChanges, Candidate
-from commod.updates._problem import all_kept
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -21,25 +20,21 @@ from commod._data.disclosure import FEWEST_DESCRIBED, in_totals
 from commod._data.groups import read_groups
 from commod._data.labels import check_length, distinct_labels, read_labels
 from commod._data.tables import check_same_rows, n_rows_of
+from commod._people import Bound, People, all_kept
 from commod._text import did_you_mean, label_text, list_names, n_of
-from commod.bounds import exact_fairness, fewest_expected_changes
+from commod.bounds import fewest_expected_changes
 from commod.bounds._blind import BlindChanges, BlindPeople
-from commod.bounds._counts import fewest_number
-from commod.bounds._general import fewest_changes_of
 from commod.exceptions import InputError
-from commod.metrics._cells import Cells, Strata, count_cells, fairness_of
-from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
+from commod.metrics._constraint import Constraint
+from commod.metrics._language import FairnessConstraint, bounded
 from commod.metrics._outscoring import Sides, change_shares
 from commod.updates._fit_rows import read_strata
 from commod.updates._interface import AllowedChanges, Decisions, RawRows
-from commod.updates._problem import ComparedCells, Standing
 from commod.updates.base import BaseUpdate, expected_moves
 
-Counts = NDArray[np.int64]
 Rows = TypeVar("Rows", bound="EvaluationRows")
 
 ROUNDING = 1e-9  # share of all rows by which sums of probabilities may be off
-LOOSER = 1e-9  # than the values of several constraints, which have 12 digits
 ANY_CHANGE = AllowedChanges()
 EVERYBODY = slice(None)
 NAME = "sensitive_probabilities"
@@ -49,30 +44,23 @@ NAME = "sensitive_probabilities"
 class EvaluationRows:
     """The rows that updates are measured on, with the base model's decisions `before` (n,).
 
-    `group` (n,) numbers the groups of the constraint; −1 is a group that is left out. `label` is
-    None where true labels are not known. `gain_raises` says whether the positive decision is the
-    favourable one. `n_groups_left_out` groups have too few fit rows, or none. `in_totals` selects
-    the rows that totals count: all but those of very small groups left out, because a report with
-    these totals and those of an audit would reveal single people. `outcome` is the label whose
-    rates are compared, in words. `scores` (n,) are the base model's scores of that label; None
-    where they are not known. They are not pickled: no file may hold columns. `standing` are further
-    constraints that keep their bounds, and `strata` those of constraints with a condition. A row is
-    one person, or stands for `people` (n,).
+    - `people`: who is compared, and the constraints that the update states.
+    - `gain_raises`: whether the positive decision is the favourable one.
+    - `n_groups_left_out`: groups that have too few fit rows, or none.
+    - `in_totals`: the rows that totals count, all but those of very small groups left out. A report
+      with these totals and those of an audit would reveal single people.
+    - `outcome`: the label whose rates are compared, in words.
+    - `scores` (n,): the base model's scores of that label; None where they are not known. They are
+      not pickled: no file may hold columns.
     """
 
-    constraints: ConstraintLike
+    people: People
     before: Mask
-    label: Mask | None
-    group: NDArray[np.intp]
-    n_groups: int
     gain_raises: bool
     n_groups_left_out: int = 0
     in_totals: Mask | slice = field(default_factory=lambda: EVERYBODY)
     outcome: str = ""
     scores: NDArray[np.float64] | None = None
-    standing: tuple[Standing, ...] = ()
-    strata: Mapping[Constraint, Strata] = field(default_factory=dict)
-    people: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return round(float(self._each[self.in_totals].sum()))
@@ -80,7 +68,8 @@ class EvaluationRows:
     @property
     def _each(self) -> NDArray[np.float64]:
         """Return the number of people that each row stands for, shape (n,)."""
-        return np.ones(len(self.before)) if self.people is None else self.people
+        each = self.people.each
+        return np.ones(len(self.before)) if each is None else each
 
     def __getstate__(self) -> dict[str, Any]:
         state = {name: value for name, value in self.__dict__.items() if name != "_sides"}
@@ -95,7 +84,7 @@ class EvaluationRows:
         n = self.n_groups_left_out
         if not n:
             return ""
-        n_rows = n_of(int(self._each[self.group < 0].sum()), "row")
+        n_rows = n_of(int(self._each[self.people.group < 0].sum()), "row")
         return f"{n_of(n, 'group')} ({n_rows}) left out of the fairness figures: too few fit rows"
 
     def name_with_left_out(self, rows_word: str) -> str:
@@ -105,7 +94,12 @@ class EvaluationRows:
     @property
     def constraint(self) -> Constraint:
         """Return what is compared between groups."""
-        return get_constraint(self.constraints)
+        return self.people.constraint
+
+    @property
+    def standing(self) -> tuple[FairnessConstraint, ...]:
+        """Return the constraints that keep their bounds."""
+        return self.people.standing
 
     @property
     def metric(self) -> str:
@@ -114,21 +108,14 @@ class EvaluationRows:
 
     def fairness(self, decisions: Decisions) -> float:
         """Return the metric of the constraint; of expected rates for probabilities."""
-        if not self.constraint.is_simple:
-            return self._compared.value(decisions)
-        counted = self.group >= 0
-        label = None if self.label is None else self.label[counted]
-        weight = self._each[counted]
-        group = self.group[counted]
-        return fairness_of(
-            self.constraints, decisions[counted], label, group, self.n_groups, weight
-        )
+        return self.people.fairness(decisions)
 
     def accuracy(self, decisions: Decisions) -> float:
         """Return the (expected) share of right decisions; NaN where labels are not known."""
-        if self.label is None:
+        label = self.people.label
+        if label is None:
             return float("nan")
-        right = 1 - np.abs(decisions - self.label * 1.0)
+        right = 1 - np.abs(decisions - label * 1.0)
         return float(np.average(right[self.in_totals], weights=self._each[self.in_totals]))
 
     def measure(self, after: Decisions, allowed: AllowedChanges = ANY_CHANGE) -> dict[str, float]:
@@ -138,9 +125,9 @@ class EvaluationRows:
         of the two. Then an AssertionError stops the program.
         """
         after = as_decisions(after)
-        people = None if self.people is None else self.people[self.in_totals]
+        each = None if self.people.each is None else self.people.each[self.in_totals]
         counted = self.before[self.in_totals], after[self.in_totals]
-        raised, lowered = expected_moves(*counted, people)
+        raised, lowered = expected_moves(*counted, each)
         n_gains, n_losses = (raised, lowered) if self.gain_raises else (lowered, raised)
         n_changes = raised + lowered
         limit = self._limit_of(after, allowed)
@@ -163,23 +150,12 @@ class EvaluationRows:
 
     def standing_values(self, after: Decisions) -> dict[str, float]:
         """Return the metrics of the constraints that stand, by their names."""
-        values = self._compared.standing_values(after) if self.standing else ()
         names = (one.constraint.name for one in self.standing)
-        return dict(zip(names, values, strict=True))
+        return dict(zip(names, self.people.standing_values(after), strict=True))
 
     def keeps_standing(self, figures: Mapping[str, float]) -> bool:
         """Return whether measured figures keep the bounds of all constraints that stand."""
-        return all(one.is_met(figures[one.constraint.name]) for one in self.standing)
-
-    @property
-    def _is_simple(self) -> bool:
-        return self.constraint.is_simple and not self.standing
-
-    @cached_property
-    def _compared(self) -> ComparedCells:
-        people = (self.strata, self.group, self.n_groups, self.label, self._each)
-        made = ComparedCells.of_people(self.constraint, self.standing, *people)
-        return replace(made, people=self.people)
+        return all_kept(self.standing, [figures[one.constraint.name] for one in self.standing])
 
     def _outscoring(self, after: Decisions) -> dict[str, float]:
         """Return how often those who change score nearer to the other decision, by direction.
@@ -200,7 +176,8 @@ class EvaluationRows:
         if self.scores is None:
             return None
         scores = self.scores if self.gain_raises else -self.scores
-        return Sides.of(scores, self.before == self.gain_raises, self.group, self.n_groups)
+        people = self.people.group, self.people.n_groups
+        return Sides.of(scores, self.before == self.gain_raises, *people)
 
     def limit_at(
         self,
@@ -213,11 +190,12 @@ class EvaluationRows:
 
         With `in_expectation`, decisions may be random and `allowed` does not count.
         """
-        if np.isnan(fairness) or (self._is_simple and not self._counts[0].all()):
+        if np.isnan(fairness):
             return float("nan")
-        if not self._is_simple:
-            return self._general_limit(self._compared, fairness, allowed) / len(self)
-        return self._fewest(fairness, allowed, in_expectation) / len(self)
+        if in_expectation and self.people.is_simple:
+            return self._fewest_expected(fairness) / len(self)
+        bounds = self.people.looser(self.people.asked_bounds(fairness))
+        return self._fewest(bounds, allowed) / len(self)
 
     def blind_limits(
         self, columns: Sequence[Column], values: Sequence[float], allowed: AllowedChanges
@@ -226,80 +204,45 @@ class EvaluationRows:
 
         They are counted on the rows of compared groups. `columns` have all rows.
         """
-        counted = self.group >= 0
+        given = self.people
+        counted = given.group >= 0
         people = BlindPeople.of(
             [column.take(counted) for column in columns],
             self.constraint,
             self.before[counted],
-            self.group[counted],
-            self.n_groups,
-            None if self.label is None else self.label[counted],
+            given.group[counted],
+            given.n_groups,
+            None if given.label is None else given.label[counted],
         )
         moves = {"may_raise": allowed.may_raise, "may_lower": allowed.may_lower}
         return [people.fewest(value, **moves) for value in values]
 
     # -- the limit at the fairness that was reached ------------------------------------------------
 
-    @cached_property
-    def _cells(self) -> Cells:
-        return Cells.of(self.constraints, self.group, self.n_groups, self.label)
-
-    @cached_property
-    def _counts(self) -> tuple[Counts, Counts]:
-        """Return sizes and positives of the cells, before any change."""
-        return count_cells(self._cells, self.before, self.people)
-
     def _limit_of(self, after: Decisions, allowed: AllowedChanges) -> float:
         """Return the fewest changes for exactly the fairness of `after`; NaN where undefined.
 
         For several constraints it is a proven lower bound.
         """
-        if not self._is_simple:
-            is_fixed = after.dtype == np.bool_
-            value = self.fairness(after) if is_fixed else float("nan")
-            return self._general_limit(self._compared.loosened(after), value, allowed)
-        if not self._counts[0].all():
-            return float("nan")
-        if after.dtype != np.bool_:
-            value = self.fairness(after)
-            return value if np.isnan(value) else self._fewest(value, allowed, True)
-        counts = count_cells(self._cells, after.astype(np.bool_), self.people)
-        exact = exact_fairness(self.constraints, *counts)
-        return float("nan") if exact is None else self._fewest(exact, allowed, False)
+        if after.dtype == np.bool_:
+            reached = self.people.reached_bounds(after.astype(np.bool_))
+            return self._fewest(reached, allowed)
+        return self._fewest_expected(self.fairness(after)) if self.people.is_simple else np.nan
 
-    def _general_limit(
-        self, compared: ComparedCells, value: float, allowed: AllowedChanges
-    ) -> float:
-        """Return a proven lower bound of the changes that reach a value; NaN where none do."""
-        if np.isnan(value):
-            return float("nan")
-        # Values that were reached are rounded: loosen bounds by more than that.
-        required = [
-            (one, bound - LOOSER if one.kind in ("ratio", "floor") else bound + LOOSER)
-            for one, bound in compared.required(value, by_counts=True)
-        ]
-        positives = compared.table.totals(self.before * self._each).astype(np.int64)
-        best = fewest_changes_of(
-            required,
-            compared.sizes,
-            positives,
-            may_raise=allowed.may_raise,
-            may_lower=allowed.may_lower,
-            is_rough=True,
-        )
-        return float("nan") if best is None else float(best.lower_bound)
-
-    def _fewest(
-        self, target: float | Fraction, allowed: AllowedChanges, in_expectation: bool
-    ) -> float:
-        """Return the fewest changes that reach a target; NaN where none do."""
-        table = self.constraints, *self._counts, target
-        if in_expectation:
-            is_met = self.constraint.is_ratio and target <= 0
-            return 0.0 if is_met else fewest_expected_changes(*table)
+    def _fewest(self, bounds: Sequence[Bound], allowed: AllowedChanges) -> float:
+        """Return the fewest changes that keep bounds, or a lower bound; NaN where none do."""
         may_raise, may_lower, _ = allowed
-        fewest = fewest_number(*table, may_raise=may_raise, may_lower=may_lower)
-        return float("nan") if fewest is None else fewest
+        moves = {"may_raise": may_raise, "may_lower": may_lower}
+        known = self.people.fewest(self.before, bounds, is_rough=True, **moves)
+        return float("nan") if known is None else float(known[0])
+
+    def _fewest_expected(self, fairness: float) -> float:
+        """Return the fewest expected changes where decisions may be random; NaN where undefined."""
+        counts = self.people.counts(self.before)
+        if np.isnan(fairness) or not counts[0].all():
+            return float("nan")
+        is_met = self.constraint.is_ratio and fairness <= 0
+        return 0.0 if is_met else fewest_expected_changes(self.constraint, *counts, fairness)
 
 
 def as_decisions(decisions: Decisions) -> Decisions:
@@ -366,29 +309,30 @@ def read_evaluation_rows(
     is_hidden = (numbers < 0) & (groups.sizes < FEWEST_DESCRIBED)
     counted = in_totals(groups.codes, is_hidden, int((~groups.is_known).sum()))
     group, label = np.append(numbers, -1)[groups.codes], _read_true_labels(update, rows.y, n)
-    constraints = update.stated().constraints
+    strata = read_strata(update.stated().constraints, rows.X, group, len(compared), label)
+    people = People(stated_of(update), group, len(compared), label=label, strata=strata)
     return rows_of_update(
         EvaluationRows,
         update,
         counted=counted,
+        people=people,
         before=base.decisions,
-        label=label,
-        group=group,
-        n_groups=len(compared),
         n_groups_left_out=int((numbers < 0).sum()),
         scores=base.for_positive.scores,
-        strata=read_strata(constraints, rows.X, group, len(compared), label),
     )
+
+
+def stated_of(update: BaseUpdate) -> tuple[FairnessConstraint, ...]:
+    """Return the constraints of an update; the target of the first one moves."""
+    return bounded(update.stated().constraints[0]), *update.standing()
 
 
 def rows_of_update(kind: type[Rows], update: BaseUpdate, *, counted: Mask, **rows: Any) -> Rows:
     """Return rows with what a fitted update states; totals have those that are `counted` (n,)."""
     return kind(
-        constraints=update.stated().constraints[0],
         gain_raises=bool(update.favorable_label_ == update.pos_label_),
         in_totals=EVERYBODY if counted.all() else counted,
         outcome=label_text(None, plain(update.pos_label_)),
-        standing=update.standing(),
         **rows,
     )
 

@@ -34,6 +34,7 @@ from commod._study.evaluation import (
     each_warning_once,
     read_evaluation_rows,
     rows_of_update,
+    stated_of,
 )
 from commod.bounds._counts import check_simple
 from commod.exceptions import InputError
@@ -338,16 +339,13 @@ class EvaluationCounts(EvaluationRows):
         """Return the figures of an update that changes `after` people; see `EvaluationRows`."""
         n_rows = len(self.before)
         twice = np.tile(np.arange(n_rows), 2)
-        assert self.people is not None
-        is_all = isinstance(self.in_totals, slice)
+        people, is_all = self.people.take(twice), isinstance(self.in_totals, slice)
+        each = np.concatenate([self._each - after, after.astype(np.float64)])
         split = replace(
             self,
             before=self.before[twice],
-            label=None if self.label is None else self.label[twice],
-            group=self.group[twice],
+            people=replace(people, each=each),
             in_totals=self.in_totals if is_all else self.in_totals[twice],  # type: ignore[index]
-            strata={one: strata.take(twice) for one, strata in self.strata.items()},
-            people=np.concatenate([self.people - after, after.astype(np.float64)]),
         )
         is_changed = np.arange(2 * n_rows) >= n_rows
         return super(EvaluationCounts, split).measure(split.before ^ is_changed, allowed)
@@ -355,18 +353,14 @@ class EvaluationCounts(EvaluationRows):
 
 def counted_rows(update: Any, rows: FitRows) -> EvaluationCounts:
     """Return lines of counts as rows to measure on; scores of single people are not known."""
-    group, n_groups = rows.large_groups
+    people = replace(rows.compared(stated_of(update)), weight=None, each=np.rint(rows.each))
     sizes = np.bincount(rows.groups.codes, rows.each, minlength=len(rows.groups.labels))
     is_hidden = ~rows.is_large_group & (sizes < FEWEST_DESCRIBED)
     return rows_of_update(
         EvaluationCounts,
         update,
         counted=in_totals(rows.groups.codes, is_hidden, 0),
+        people=people,
         before=rows.base.decisions,
-        label=rows.label,
-        group=group,
-        n_groups=n_groups,
         n_groups_left_out=int((~rows.is_large_group).sum()),
-        strata=rows.strata,
-        people=np.rint(rows.each),
     )

@@ -27,7 +27,7 @@ from commod._text import n_of
 from commod.bounds._counts import read_target, simple_requirement
 from commod.bounds._tables import read_problem
 from commod.exceptions import InputError
-from commod.metrics._cells import CellTable, Strata
+from commod.metrics._cells import Cells
 from commod.metrics._constraint import Constraint, ConstraintLike
 
 N_BOOTSTRAPS = 100  # of the interval
@@ -230,7 +230,7 @@ def _task(
 ) -> EvidenceTask:
     """Return the question whom to change; people have no terms, but probabilities of cells."""
     n = len(decisions)
-    table = CellTable.of([constraint], [Strata.everybody(n, n_groups)], group, n_groups, label)
+    table = Cells.of(constraint, group, n_groups, label)
     ones, none = np.ones(n), np.zeros(0)
     sizes = table.totals(ones)
     compared = [one.per_rate(sizes.ravel()) for one in table.comparisons(0, sizes)]

@@ -29,7 +29,7 @@ from commod.bounds._tables import (
     read_table,
 )
 from commod.exceptions import InputError
-from commod.metrics._cells import CellTable, Strata
+from commod.metrics._cells import Cells
 from commod.metrics._conditional import read_rows, strata_on_rows
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint, missing_labels
 
@@ -215,16 +215,17 @@ def _cells(
     table: CountTable,
     rows: GroupedDecisions,
     columns: ControlFeatures | None,
-) -> CellTable:
+) -> Cells:
     """Return the cells of all constraints; refuse a rate over nobody."""
-    n_groups, strata = len(table.groups), []
+    strata = {}
     for constraint in constraints:
         found = strata_on_rows(constraint, rows, columns)
         if found is None:
             check_cells(table, constraint)
-            found = Strata.everybody(table.n_rows, n_groups)
-        strata.append(found)
-    return CellTable.of(constraints, strata, rows.groups.codes, n_groups, rows.outcomes)
+        else:
+            strata[constraint] = found
+    people = rows.groups.codes, len(table.groups), rows.outcomes
+    return Cells.of(constraints, *people, strata=strata)
 
 
 def best_fairness(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,15 +112,18 @@ def _check_strata(constraint: Constraint, is_kept: Mask, smallest: NDArray[np.in
 
 
 @dataclass(frozen=True)
-class CellTable:
-    """The cell of each of n people for several constraints at once.
+class Cells:
+    """The cell of each of n people for one constraint, or for several at once.
 
     - `index` (n,): the cell, row · G + group; −1 for people whom no constraint counts.
     - `stratum` (n,): the combination of strata; its cells are the same number for each of them.
-    - `rows`: what each row of the table holds for each constraint, as their strata differ.
+    - `rows`: what each row of cells holds for each constraint, as their strata differ.
     - `is_compared`: for each constraint, which groups are compared in each of its strata.
     - `probabilities` (n, G): those of the groups where these are not known. `index` is then the
       most likely cell, and sums are expectations.
+
+    Demographic parity of all people has one row. Equalized odds has two: people with a positive
+    true label, then those with a negative one.
     """
 
     constraints: tuple[Constraint, ...]
@@ -133,20 +137,26 @@ class CellTable:
     @classmethod
     def of(
         cls,
-        constraints: Sequence[Constraint],
-        strata: Sequence[Strata],
+        constraints: ConstraintLike | Sequence[Constraint],
         group: IntArray,
         n_groups: int,
         label: Mask | None,
+        *,
+        strata: Mapping[Constraint, Strata] | None = None,
         probabilities: Floats | None = None,
-    ) -> CellTable:
+    ) -> Cells:
         """Return the cells of the people whose `group` (n,) is not −1.
 
         There is one row per combination of strata and true label. A constraint that needs no labels
-        adds up both.
+        adds up both. `strata` are those of the constraints that have a condition.
         """
+        if isinstance(constraints, str | Constraint):
+            constraints = [get_constraint(constraints)]
+        everybody = Strata.everybody(len(group), n_groups)
+        known = strata or {}
+        parts = [everybody if one.within is None else known[one] for one in constraints]
         labels = _labels_of(constraints)
-        joint, members = _joint_strata([one.codes for one in strata])
+        joint, members = _joint_strata([one.codes for one in parts])
         index = np.full(len(group), -1, dtype=np.intp)
         for i, value in enumerate(labels):
             counted = group >= 0
@@ -157,8 +167,18 @@ class CellTable:
             index = np.where(counted, row * n_groups + group, index)
         label_rows = np.tile([-1 if v is None else int(v) for v in labels], len(members[0]))
         rows = tuple(CellRows(np.repeat(m, len(labels)), label_rows) for m in members)
-        compared = tuple(one.is_compared for one in strata)
+        compared = tuple(one.is_compared for one in parts)
         return cls(tuple(constraints), index, joint, n_groups, rows, compared, probabilities)
+
+    def take(self, people: NDArray[Any]) -> Cells:
+        """Return the cells of some people: a mask (n,), or places (m,)."""
+        shares = self.probabilities
+        return replace(
+            self,
+            index=self.index[people],
+            stratum=self.stratum[people],
+            probabilities=None if shares is None else shares[people],
+        )
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -167,7 +187,7 @@ class CellTable:
 
     @property
     def row(self) -> IntArray:
-        """Return the row of the table that counts each person, (n,); −1 if none does."""
+        """Return the row of cells that counts each person, (n,); −1 if none does."""
         return np.where(self.index < 0, -1, self.index // self.n_groups)
 
     def totals(self, values: Floats) -> Floats:
@@ -240,47 +260,8 @@ def _joint_strata(codes: Sequence[IntArray]) -> tuple[IntArray, list[IntArray]]:
     return joint, [part[first] for part in codes]
 
 
-# ---------------------------------------------------------------------------------------------
-# Cells of one constraint
-
-
-@dataclass(frozen=True)
-class Cells:
-    """The cell of each row of data: `index` (n,), −1 for rows outside the constraint.
-
-    `shape` is (n_rate_rows, n_groups). Demographic parity has one rate row. Equalized odds has
-    two: rows of data with a positive true label, then those with a negative one.
-    """
-
-    index: NDArray[np.intp]
-    shape: tuple[int, int]
-
-    @classmethod
-    def of(
-        cls,
-        constraints: ConstraintLike,
-        group: NDArray[np.intp],
-        n_groups: int,
-        label: Mask | None,
-    ) -> Cells:
-        """Return the cells of a constraint; `group` (n,) is −1 for a group that is left out."""
-        constraint = get_constraint(constraints)
-        shape = (len(constraint.rate_rows), n_groups)
-        return cls(constraint.cells(group, n_groups, label), shape)
-
-    def take(self, index: NDArray[np.intp]) -> Cells:
-        """Return the cells of the rows `index` (m,)."""
-        return Cells(self.index[index], self.shape)
-
-    def totals(self, values: Floats) -> Floats:
-        """Return the sum of `values` (n,) in each cell, shape (n_rate_rows, n_groups)."""
-        n_cells = self.shape[0] * self.shape[1]
-        sums = np.bincount(self.index + 1, values, minlength=n_cells + 1)[1:]
-        return np.asarray(sums, dtype=np.float64).reshape(self.shape)
-
-
 def count_cells(
-    cells: Cells | CellTable, decisions: Mask, people: Floats | None = None
+    cells: Cells, decisions: Mask, people: Floats | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return size and number of positives of each cell, both of shape (n_rate_rows, n_groups).
 
@@ -344,8 +325,8 @@ def fairness_of(
     if constraint.within is not None and strata is None:
         return math.nan
     if not constraint.is_simple:
-        strata = strata or Strata.everybody(len(codes), n_groups)
-        table = CellTable.of([constraint], [strata], codes, n_groups, outcomes)
+        given = None if strata is None else {constraint: strata}
+        table = Cells.of(constraint, codes, n_groups, outcomes, strata=given)
         return table.value(0, table.totals(weight), table.totals(weight * decisions))
     rates = []
     for row in constraint.rate_rows:

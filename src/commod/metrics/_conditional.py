@@ -10,7 +10,7 @@ from commod._data.groups import GroupedDecisions, Groups, read_decisions
 from commod._data.strata import UNNAMED, ControlFeatures, read_control_features
 from commod._data.tables import check_same_rows
 from commod.exceptions import InputError
-from commod.metrics._cells import CellTable, Strata, strata_of, worst_value
+from commod.metrics._cells import Cells, Strata, strata_of, worst_value
 from commod.metrics._constraint import Constraint, missing_labels
 from commod.metrics._constraint_text import Within
 
@@ -52,9 +52,8 @@ def values_by_stratum(
     groups = _column_of(constraint.within, columns)
     every = replace(constraint, within=constraint.within._replace(over="every"))
     strata = _strata(every, rows, groups)
-    table = CellTable.of(
-        [every], [strata], rows.groups.codes, len(rows.groups.labels), rows.outcomes
-    )
+    people = rows.groups.codes, len(rows.groups.labels), rows.outcomes
+    table = Cells.of(every, *people, strata={every: strata})
     compared = table.comparisons(0, table.totals(rows.weight))
     positives = table.totals(rows.weight * rows.decisions).ravel()
     values: dict[Hashable, float] = dict.fromkeys(groups.labels, float("nan"))

@@ -257,6 +257,13 @@ class FairnessConstraint(Immutable):
         return bool(self.constraint.is_met(self.value(y_true, decisions, **people), self.bound))
 
 
+def bounded(constraint: Constraint, bound: float | None = None) -> FairnessConstraint:
+    """Return a constraint with any bound, such as a value that was measured."""
+    made = object.__new__(FairnessConstraint)
+    vars(made).update(constraint=constraint, bound=bound)
+    return made
+
+
 class AllOf(Immutable):
     """Several constraints that hold at once: ``A & B``.
 

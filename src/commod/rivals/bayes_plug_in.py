@@ -191,7 +191,7 @@ class BayesPlugIn(PlugInRival):
         return trace_path(
             programme,
             knots,
-            cells=Cells(cells.index[counted], cells.shape),
+            cells=cells.take(counted),
             weight=rows.weight[counted],
             as_ratio=self._constraint.is_ratio,
         )

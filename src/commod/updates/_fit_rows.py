@@ -20,6 +20,7 @@ from commod._data.groups import Groups
 from commod._data.labels import distinct_labels, is_label_in
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
 from commod._data.strata import read_condition
+from commod._people import People
 from commod._text import (
     MAX_LISTED_GROUPS,
     did_you_mean,
@@ -32,8 +33,9 @@ from commod._text import (
     visible,
 )
 from commod.exceptions import BaseModelWarning, DataWarning, InputError
-from commod.metrics._cells import CellTable, Strata, fairness_of, strata_of
-from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
+from commod.metrics._cells import Strata, strata_of
+from commod.metrics._constraint import Constraint
+from commod.metrics._language import FairnessConstraint, bounded
 from commod.metrics._outscoring import Sides
 from commod.updates._interface import Decisions
 
@@ -144,22 +146,23 @@ class FitRows:
         """Return the sum of the squared weights of the people of each row, shape (n,)."""
         return self.weight**2 / self.each if self.squares is None else self.squares
 
-    def fairness(self, constraints: ConstraintLike, decisions: Decisions) -> float:
-        """Return the metric of `constraints` over the groups that are large enough."""
+    def compared(self, stated: Sequence[FairnessConstraint] = ()) -> People:
+        """Return the people of the groups that are large enough, and what is stated of them."""
         codes, n_groups = self.large_groups
-        constraint = get_constraint(constraints)
-        strata = self.strata_of(constraint)
-        if self.probabilities is not None:
-            cells = [constraint], [strata], codes, n_groups, self.label, self.probabilities
-            table = CellTable.of(*cells)
-            return table.value(0, table.totals(self.weight), table.totals(self.weight * decisions))
-        kept = slice(None) if self.in_constraint.all() else self.in_constraint
-        label = None if self.label is None else self.label[kept]
-        weight = self.weight[kept]
-        if not self.in_constraint.all():
-            strata = strata.take(np.flatnonzero(self.in_constraint))
-        figures = decisions[kept], label, codes[kept], n_groups, weight
-        return fairness_of(constraint, *figures, strata=strata)
+        return People(
+            tuple(stated),
+            codes,
+            n_groups,
+            label=self.label,
+            weight=self.weight,
+            each=self.people,
+            strata=self.strata,
+            probabilities=self.probabilities,
+        )
+
+    def fairness(self, constraint: Constraint, decisions: Decisions) -> float:
+        """Return the metric of a constraint over the groups that are large enough."""
+        return self.compared([bounded(constraint)]).fairness(decisions)
 
     def strata_of(self, constraint: Constraint) -> Strata:
         """Return the strata of a constraint; one of all people where it has no condition."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +15,13 @@ from commod._data.arrays import Floats, Mask
 from commod._data.encoding import BinTerms, CategoryTerms, Encoding, TermTable, learn_encoding
 from commod._data.labels import is_label_in
 from commod._evidence.task import N_FOLDS, Caps, EvidenceTask, Required
+from commod._people import KnownLimit, People
 from commod._statistics.promises import fairness_interval, sampled_interval
 from commod._text import did_you_mean, list_names, shown
-from commod.bounds import fewest_changes
-from commod.bounds._general import fewest_changes_of
 from commod.exceptions import InputError
-from commod.metrics._cells import CellTable, Strata, count_cells, worst_value
-from commod.metrics._comparison import GroupComparison
+from commod.metrics._cells import Cells
 from commod.metrics._constraint import Constraint
-from commod.metrics._requirements import Requirements
+from commod.metrics._language import FairnessConstraint, bounded
 from commod.scorecard import distances
 from commod.updates._fit_rows import FitRows, point_rows
 from commod.updates._interface import AllowedChanges
@@ -33,9 +31,6 @@ ROUNDING = 1e-6  # of a number of changes
 
 Counts = NDArray[np.int64]
 
-
-# The fewest changes: the number is proven to be needed and, where it is exact, enough.
-KnownLimit = tuple[int, bool]
 
 # For the exact limit of several constraints; then it is a proven bound.
 LIMIT_SECONDS, ROUGH_SECONDS = 5.0, 0.3
@@ -51,7 +46,7 @@ SAME_IN_EVERY_DIRECTION = (
 class FitProblem:
     """Rows, terms and requirements of one fit.
 
-    - `constraint`: the constraint whose target moves; `standing`: those that keep their bounds.
+    - `stated`: the constraints. The target of the first one moves, the others keep their bounds.
     - `may_raise`, `may_lower`: whether decisions may become positive, and may become negative.
     - `monotone`: +1 or −1 for columns that may only raise, or only lower, the evidence.
     - `raising_is_a_gain`: whether a decision that becomes positive is a gain for the person.
@@ -61,14 +56,23 @@ class FitProblem:
     rows: FitRows
     encoding: Encoding
     terms: TermTable
-    constraint: Constraint
+    stated: tuple[FairnessConstraint, ...]
     caps: Caps
     may_raise: bool
     may_lower: bool
     monotone: Mapping[str, int]
     raising_is_a_gain: bool = True
     max_margin: float | None = None
-    standing: tuple[Standing, ...] = ()
+
+    @property
+    def constraint(self) -> Constraint:
+        """Return the constraint whose target moves."""
+        return self.stated[0].constraint
+
+    @property
+    def standing(self) -> tuple[FairnessConstraint, ...]:
+        """Return the constraints that keep their bounds."""
+        return self.stated[1:]
 
     @property
     def direction(self) -> str:
@@ -89,38 +93,31 @@ class FitProblem:
         return problem
 
     def loosened(self, values: Sequence[float]) -> FitProblem:
-        """Return the problem where a bound that stands and is missed becomes the value reached.
+        """Return the problem of the same fairness: `values` are those of the standing constraints.
 
-        `values` are those of the constraints that stand. Limits are then those of the same
-        fairness.
+        See `People.loosened`.
         """
-        if all_kept(self.standing, values):
+        people = self.compared.loosened(values)
+        if people is self.compared:
             return self
-        pairs = zip(self.standing, values, strict=True)
-        problem = self._with(standing=tuple(one.loosened(value) for one, value in pairs))
-        bounds = tuple(one.bound for one in problem.standing)
-        problem.__dict__["compared"] = replace(self.compared, bounds=bounds)
+        problem = self._with(stated=people.stated)
+        problem.__dict__["compared"] = people
         return problem
 
     # -- counts and inequalities -------------------------------------------------------------------
 
     @cached_property
-    def compared(self) -> ComparedCells:
-        """Return the cells of the rows, and which of their rates are compared."""
-        return ComparedCells.of(self.rows, self.constraint, self.standing)
-
-    @property
-    def is_simple(self) -> bool:
-        """Return whether there is one constraint, for which exact algorithms are known."""
-        return self.constraint.is_simple and not self.standing
+    def compared(self) -> People:
+        """Return the people whose rates are compared."""
+        return self.rows.compared(self.stated)
 
     def counts(self, decisions: Mask) -> tuple[Counts, Counts]:
         """Return sizes and positives of the cells, both of the shape of the cells."""
-        return count_cells(self.compared.table, decisions, self.rows.people)
+        return self.compared.counts(decisions)
 
     def keeps_standing(self, decisions: Mask) -> bool:
         """Return whether all constraints that stand keep their bounds."""
-        return all_kept(self.standing, self.compared.standing_values(decisions))
+        return self.compared.keeps_standing(decisions)
 
     def check_cells(self) -> None:
         """Refuse a constraint on a rate that no row counts for."""
@@ -163,31 +160,20 @@ class FitProblem:
 
         `moves` says whether decisions may be raised, and lowered.
         """
-        question = (target, self.compared.bounds, moves, is_rough)
+        bounds = self.compared.asked_bounds(target)
+        question = (*bounds, moves, is_rough)
         if question not in self._known_limits:
-            sizes, positives = self.counts(self.rows.base.decisions)
-            may_raise, may_lower = moves
             n_raisable, n_lowerable = self._n_changeable
-            changeable: dict[str, Any] = {
-                "may_raise": may_raise,
-                "may_lower": may_lower,
-                "n_raisable": n_raisable,
-                "n_lowerable": n_lowerable,
-            }
-            limit: KnownLimit | None = None
-            if self.is_simple:
-                best = fewest_changes(self.constraint, sizes, positives, target, **changeable)
-                if best is not None:
-                    limit = int(np.abs(best - positives).sum()), True
-            else:
-                changeable["time_limit"] = ROUGH_SECONDS if is_rough else LIMIT_SECONDS
-                required = self.compared.required(target, by_counts=True)
-                found = fewest_changes_of(
-                    required, sizes, positives, **changeable, is_rough=is_rough
-                )
-                if found is not None:
-                    limit = found.lower_bound, found.is_exact
-            self._known_limits[question] = limit
+            self._known_limits[question] = self.compared.fewest(
+                self.rows.base.decisions,
+                bounds,
+                may_raise=moves[0],
+                may_lower=moves[1],
+                n_raisable=n_raisable,
+                n_lowerable=n_lowerable,
+                time_limit=ROUGH_SECONDS if is_rough else LIMIT_SECONDS,
+                is_rough=is_rough,
+            )
         return self._known_limits[question]
 
     @cached_property
@@ -201,7 +187,7 @@ class FitProblem:
         decisions = self.rows.base.decisions
         open_rows = AllowedChanges(max_margin=self.max_margin).mask(self.rows.base)
         raisable, lowerable = (
-            self.compared.table.totals((open_rows & rows) * self.rows.each)
+            self.compared.cells.totals((open_rows & rows) * self.rows.each)
             for rows in (~decisions, decisions)
         )
         return np.rint(raisable).astype(np.int64), np.rint(lowerable).astype(np.int64)
@@ -225,7 +211,7 @@ class FitProblem:
 
         With probabilities of the groups, it is within a few people.
         """
-        if self.is_simple or self.rows.probabilities is not None:
+        if self.compared.is_simple or self.rows.probabilities is not None:
             return True
         known = self._limit(target, (self.may_raise, self.may_lower), is_rough=False)
         return known is None or known[1]
@@ -279,12 +265,11 @@ def check_monotone(monotone: Mapping[str, int], names: Sequence[str]) -> None:
 def evidence_task(problem: FitProblem, target: float, *, is_new: bool = True) -> EvidenceTask:
     """Return the question of a problem for a target."""
     rows, compared = problem.rows, problem.compared
-    table = compared.table
-    cell, share = _members(problem)
+    cell, share = _members(compared.cells)
     column, is_level, is_bin, sign = _term_kinds(problem)
-    bounds = (target, *(one.bound for one in problem.standing))
+    bounds = compared.asked_bounds(target)
     required = tuple(
-        Required.of(i, comparison, bound)
+        Required.of(i, comparison, float(bound or 0.0))
         for i, (some, bound) in enumerate(zip(compared.by_rates, bounds, strict=True))
         for comparison in some
     )
@@ -307,31 +292,30 @@ def evidence_task(problem: FitProblem, target: float, *, is_new: bool = True) ->
         weight=rows.weight,
         people=rows.each,
         label=rows.label,
-        constraints=table.constraints,
+        constraints=compared.cells.constraints,
         required=required,
         caps=problem.caps,
         is_new=is_new,
     )
 
 
-def _members(problem: FitProblem) -> tuple[NDArray[np.intp], Floats]:
+def _members(cells: Cells) -> tuple[NDArray[np.intp], Floats]:
     """Return the cells of each row, (n, q), and with which probability; C where there is none."""
-    table = problem.compared.table
-    n_cells = int(np.prod(table.shape))
-    if table.probabilities is None:
-        cell = np.where(table.index < 0, n_cells, table.index)[:, None]
+    n_cells = int(np.prod(cells.shape))
+    if cells.probabilities is None:
+        cell = np.where(cells.index < 0, n_cells, cells.index)[:, None]
         return cell, np.ones(cell.shape)
-    row = table.row[:, None]
-    cell = np.where(row < 0, n_cells, row * table.n_groups + np.arange(table.n_groups))
-    return cell, table.probabilities
+    row = cells.row[:, None]
+    cell = np.where(row < 0, n_cells, row * cells.n_groups + np.arange(cells.n_groups))
+    return cell, cells.probabilities
 
 
 def _effective_sizes(problem: FitProblem) -> Floats:
     """Return how many people of equal weight have the chance of each cell, (C,)."""
     compared, rows = problem.compared, problem.rows
     if not problem.is_weighted:
-        return compared.table.totals(rows.each).ravel()
-    squares = compared.table.totals(rows.square_weight).ravel()
+        return compared.cells.totals(rows.each).ravel()
+    squares = compared.cells.totals(rows.square_weight).ravel()
     return compared.weights.ravel() ** 2 / np.where(squares > 0, squares, 1.0)
 
 
@@ -394,8 +378,7 @@ def problem_of(
         rows=rows,
         encoding=encoding,
         terms=terms,
-        constraint=update._constraint,
-        standing=update.standing(),
+        stated=(bounded(update._constraint), *update.standing()),
         caps=Caps(update.max_changes, update.max_accuracy_loss, update.max_volume_change),
         may_raise=may_raise,
         may_lower=may_lower,
@@ -455,7 +438,7 @@ def metric_interval(
     if problem.is_weighted or problem.rows.probabilities is not None:
         return float("nan"), float("nan")
     counts = problem.counts(decisions)
-    if problem.constraint.is_simple and not problem.standing:
+    if problem.compared.is_simple:
         return fairness_interval(problem.constraint, *counts, level)
     sizes, positives = (part.astype(np.float64) for part in counts)
     rates = positives / np.maximum(sizes, 1.0)
@@ -468,169 +451,3 @@ def point_problem(problem: FitProblem) -> FitProblem:
     if rows is problem.rows:
         return problem
     return replace(problem, rows=rows, terms=problem.terms.take(np.arange(len(rows))))
-
-
-# ---------------------------------------------------------------------------------------------
-# What is compared
-#
-# One constraint moves: its target may change from search to search. The others stand: they keep
-# their bounds in every search.
-
-
-class Standing(NamedTuple):
-    """A constraint that keeps its bound while another one moves."""
-
-    constraint: Constraint
-    bound: float
-
-    def is_met(self, value: float) -> bool:
-        """Return whether a value of the metric keeps the bound; False for NaN."""
-        return bool(self.constraint.is_met(value, self.bound))
-
-    def loosened(self, value: float) -> Standing:
-        """Return the constraint with a bound that the value keeps: the value, if it misses it."""
-        return self if self.is_met(value) or np.isnan(value) else self._replace(bound=value)
-
-
-def all_kept(standing: Sequence[Standing], values: Sequence[float]) -> bool:
-    """Return whether each value keeps the bound of its constraint."""
-    return all(one.is_met(value) for one, value in zip(standing, values, strict=True))
-
-
-def standing_constraints(requirements: Requirements) -> tuple[Standing, ...]:
-    """Return all constraints but the first one; each of them needs a bound."""
-    if len(requirements.parts) == 1:
-        return ()
-    for part in requirements.parts:
-        if part.bound is None:
-            raise InputError(
-                f"constraints has {len(requirements.parts)} parts, but {part.text!r} has no bound. "
-                "State a bound for each of them, such as 'demographic parity >= 0.8'.",
-                parameter="constraints",
-            )
-    others = requirements.parts[1:]
-    return tuple(Standing(part.constraint, float(part.bound or 0.0)) for part in others)
-
-
-@dataclass(frozen=True)
-class ComparedCells:
-    """The cells of the rows of a fit, and which of their rates are compared.
-
-    The first constraint of `table` moves; `bounds` are those of the others.
-    """
-
-    table: CellTable
-    bounds: tuple[float, ...]
-    weight: Floats
-    people: Floats | None = None
-
-    @classmethod
-    def of(
-        cls, rows: FitRows, constraint: Constraint, standing: Sequence[Standing]
-    ) -> ComparedCells:
-        """Return the cells of all constraints of a fit."""
-        people = (rows.strata, *rows.large_groups, rows.label, rows.weight)
-        made = cls.of_people(constraint, standing, *people)
-        table = replace(made.table, probabilities=rows.probabilities)
-        return replace(made, table=table, people=rows.people)
-
-    @classmethod
-    def of_people(
-        cls,
-        constraint: Constraint,
-        standing: Sequence[Standing],
-        strata: Mapping[Constraint, Strata],
-        group: NDArray[np.intp],
-        n_groups: int,
-        label: Mask | None,
-        weight: Floats,
-    ) -> ComparedCells:
-        """Return the cells of people whose `group` (n,) is not −1.
-
-        `strata` are those of the constraints that have a condition.
-        """
-        constraints = [constraint, *(one.constraint for one in standing)]
-        everybody = Strata.everybody(len(group), n_groups)
-        parts = [everybody if one.within is None else strata[one] for one in constraints]
-        table = CellTable.of(constraints, parts, group, n_groups, label)
-        return cls(table, tuple(one.bound for one in standing), weight)
-
-    @cached_property
-    def sizes(self) -> Counts:
-        """Return the number of people in each cell, (R, G)."""
-        people = np.ones(len(self.weight)) if self.people is None else self.people
-        return np.rint(self.table.totals(people)).astype(np.int64)
-
-    @cached_property
-    def weights(self) -> Floats:
-        """Return the weight of the rows in each cell, (R, G)."""
-        return self.table.totals(self.weight)
-
-    @cached_property
-    def by_rates(self) -> list[list[GroupComparison]]:
-        """Return the comparisons of each constraint as functions of the weighted rates, (A,)."""
-        return [
-            [one.per_rate(self.weights.ravel()) for one in self.table.comparisons(i, self.weights)]
-            for i in range(len(self.table.constraints))
-        ]
-
-    @cached_property
-    def by_counts(self) -> list[list[GroupComparison]]:
-        """Return the comparisons of each constraint as functions of the numbers of positives."""
-        sizes = self.sizes.astype(np.float64)
-        return [self.table.comparisons(i, sizes) for i in range(len(self.table.constraints))]
-
-    def required(
-        self, target: float, *, by_counts: bool = False
-    ) -> list[tuple[GroupComparison, float]]:
-        """Return all comparisons with their bounds, where the first constraint has a target."""
-        compared = self.by_counts if by_counts else self.by_rates
-        bounds = (target, *self.bounds)
-        return [(one, b) for some, b in zip(compared, bounds, strict=True) for one in some]
-
-    def value(self, decisions: Mask | Floats) -> float:
-        """Return the metric of the constraint that moves."""
-        return self._values(decisions, [0])[0]
-
-    def standing_values(self, decisions: Mask | Floats) -> tuple[float, ...]:
-        """Return the metrics of the constraints that stand."""
-        return self._values(decisions, range(1, len(self.table.constraints)))
-
-    def _values(self, decisions: Mask | Floats, numbers: Iterable[int]) -> tuple[float, ...]:
-        weights = np.where(self.weights > 0, self.weights, 1.0)
-        rates = self.table.totals(self.weight * decisions) / weights
-        return tuple(
-            worst_value(self.table.constraints[i], self.by_rates[i], rates.ravel()) for i in numbers
-        )
-
-    def loosened(self, decisions: Mask | Floats) -> ComparedCells:
-        """Return the same cells; a bound that decisions (n,) miss becomes what they reach."""
-        standing = map(Standing, self.table.constraints[1:], self.bounds)
-        values = self.standing_values(decisions)
-        loosened = (one.loosened(value) for one, value in zip(standing, values, strict=True))
-        return replace(self, bounds=tuple(one.bound for one in loosened))
-
-    @cached_property
-    def compared_by_each(self) -> list[Mask]:
-        """Return the cells that the comparisons of each constraint depend on, (R, G) each."""
-        masks = []
-        for comparisons in self.by_counts:
-            used = np.zeros(self.table.shape, dtype=bool)
-            for one in comparisons:
-                for table in one.tables:
-                    used.flat[table.cells] = True
-            masks.append(used)
-        return masks
-
-    @cached_property
-    def n_counted(self) -> Counts:
-        """Return how many rows each number that is compared counts, shape (n_numbers,)."""
-        sizes = self.sizes.ravel()
-        counts = [
-            int(sizes[is_counted].sum())
-            for compared in self.by_counts
-            for one in compared
-            for table in one.tables
-            for is_counted in table.counted
-        ]
-        return np.array(counts, dtype=np.int64)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from commod._data.arrays import Mask
 from commod._data.disclosure import FEWEST_DESCRIBED, MIN_CATEGORY_SIZE
 from commod._evidence.task import Caps
+from commod._people import all_kept, is_kept
 from commod._record import EditRecord, LeftOutGroup
 from commod._statistics.unknown_groups import (
     UNDEFINED,
@@ -45,7 +46,7 @@ from commod.metrics._outscoring import Change, PairShare, change_shares
 from commod.updates._fit_rows import FitRows
 from commod.updates._found_update import LEVEL, MAX_ALIKE, Expectation, FittedUpdate
 from commod.updates._interface import Decisions
-from commod.updates._problem import FitProblem, all_kept, proven_limit
+from commod.updates._problem import FitProblem, proven_limit
 from commod.updates._promise import PromiseTest
 
 DIRECTIONS: tuple[Change, ...] = ("gain", "loss")
@@ -295,7 +296,7 @@ def smallest_cell_text(problem: FitProblem) -> GroupText:
 
 def _compared_cells(problem: FitProblem) -> Iterator[tuple[int, str]]:
     """Yield the size of each cell that a constraint compares, and the cell in words."""
-    compared, table = problem.compared, problem.compared.table
+    compared, table = problem.compared, problem.compared.cells
     for constraint, rows, used in zip(
         table.constraints, table.rows, compared.compared_by_each, strict=True
     ):
@@ -374,13 +375,13 @@ def standing_texts(update: Any, rows: str) -> Iterator[str]:
     """Yield for each constraint that stands whether it is kept on `rows` and on new people."""
     for one in update.standing():
         before, after = (v[one.constraint.name] for v in (update.base_values_, update.values_))
-        is_kept = "holds" if one.is_met(after) else "does not hold"
+        holds = "holds" if is_kept(one, after) else "does not hold"
         metric = capitalised(update.compared_text().metric_of(one.constraint))
         goal = f"{metric} {one.constraint.sign} {one.bound:g}"
-        text = f"{goal} {is_kept} on the {rows}: {before:.3f} → {after:.3f}"
+        text = f"{goal} {holds} on the {rows}: {before:.3f} → {after:.3f}"
         expected = update.expected_values_[one.constraint.name]
         if expected == expected:
-            is_expected = "is" if one.is_met(expected) else "is not"
+            is_expected = "is" if is_kept(one, expected) else "is not"
             text += f"; it {is_expected} expected on new people: {expected:.3f}"
         yield f"{text}."
 
@@ -452,7 +453,7 @@ def store_unknown(update: Any, problem: FitProblem, decisions: Mask) -> None:
         update.known_limit_ = update.limit_ * rows.n_people / update.n_known_
     worst, calibrated = _worst(problem, decisions), (nan, nan)
     if rows.probabilities is not None and problem.constraint.is_simple:
-        arrays = problem.compared.table.row, decisions, rows.probabilities, rows.weight
+        arrays = problem.compared.cells.row, decisions, rows.probabilities, rows.weight
         calibrated = calibrated_interval(problem.constraint, *arrays, DRAWS_LEVEL)
     update.unknown_interval_ = {
         "worst_case": (worst.low, worst.high),

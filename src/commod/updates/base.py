@@ -33,10 +33,12 @@ from commod._data.groups import group_names_of, read_groups, sensitive_names
 from commod._data.labels import check_length, check_weights, read_labels
 from commod._data.parameters import check_flag, check_names, check_number_parameter, check_seed
 from commod._data.tables import check_same_rows
+from commod._people import standing_constraints
 from commod._record import LeftOutGroup, Request
 from commod._text import did_you_mean, list_names, most_change_text, n_of, shown
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
+from commod.metrics._language import FairnessConstraint
 from commod.metrics._requirements import Requirements, read_constraints
 from commod.patch.fingerprint import scores_digest
 from commod.updates import _status as status
@@ -61,7 +63,6 @@ from commod.updates._interface import (
     further_constraints,
 )
 from commod.updates._notebook import columns_of_codes, notebook_html
-from commod.updates._problem import Standing, standing_constraints
 from commod.updates._removed import refuse_removed
 
 READING_ATTRIBUTES = (
@@ -151,7 +152,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         target = self.fitted_param("target", None)
         return read_constraints(self.fitted_param("constraints"), target)
 
-    def standing(self) -> tuple[Standing, ...]:
+    def standing(self) -> tuple[FairnessConstraint, ...]:
         """Return the other constraints, which keep their bounds."""
         return standing_constraints(self.stated())
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Self
 
@@ -21,6 +20,7 @@ from commod._solvers.problem import (
     raw_scorecard,
 )
 from commod.exceptions import InputError
+from commod.metrics._language import FairnessConstraint
 from commod.metrics._requirements import Requirements
 from commod.scorecard import new_decisions
 from commod.updates._fit_rows import FitRows
@@ -33,7 +33,6 @@ from commod.updates._interface import (
     check_no_bounds,
 )
 from commod.updates._network import Network, raw_network
-from commod.updates._problem import Standing
 from commod.updates._removed import naming_successors
 from commod.updates._status import few_people_sentences, other_texts
 from commod.updates._trained import (
@@ -356,9 +355,9 @@ class COMMOD(RatioUpdate):
         check_trainable(asked.constraints)
         return asked
 
-    def standing(self) -> tuple[Standing, ...]:
+    def standing(self) -> tuple[FairnessConstraint, ...]:
         """Return the other constraints, which have no bounds."""
-        return tuple(Standing(other, math.nan) for other in self.stated().constraints[1:])
+        return self.stated().parts[1:]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

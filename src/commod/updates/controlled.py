@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from commod._data.base_model import BaseScores
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding
+from commod._people import all_kept
 from commod._record import EditRecord, Request
 from commod._text import capitalised
 from commod.exceptions import InputError, TargetWarning
@@ -52,7 +53,6 @@ from commod.updates._interface import (
 )
 from commod.updates._problem import (
     FitProblem,
-    all_kept,
     fit_problem,
     metric_interval,
     point_problem,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from commod import _record
 from commod._data.arrays import Floats
 from commod._data.disclosure import FEWEST_DESCRIBED
+from commod._people import is_kept
 from commod._record import Estimate, Fairness, Group
 from commod._reporting.audit.people import (
     UNDEFINED,
@@ -38,7 +39,6 @@ from commod._statistics.promises import fairness_interval
 from commod._statistics.unknown_groups import UNDEFINED as NO_INTERVAL
 from commod._statistics.unknown_groups import worst_interval
 from commod._text import label_text
-from commod.bounds._counts import fewest_number
 from commod.metrics._constraint import CONSTRAINTS, Constraint
 from commod.metrics._reference import mean_differences
 
@@ -214,7 +214,7 @@ class Evidence:
             after,
             asked=True,
             bound=one.bound,
-            is_kept=one.is_kept(after.value),
+            is_kept=None if one.bound is None else is_kept(one, after.value),
             strata=stratum_table(self.stated, i, self.compared_names),
             is_approximate=not one.constraint.is_simple,
         )
@@ -332,17 +332,7 @@ class Evidence:
     def _fewest(self, for_target: bool, direction: str) -> tuple[int | None, bool]:
         """Return the fewest changes of the compared groups, and whether the number is exact."""
         moves = self.allowed_moves(direction)
-        if not self.stated.is_simple:
-            return self.stated.fewest(for_target, **moves)
-        (one,) = self.stated.stated
-        if not self.compared.is_comparable(one.constraint):
-            return None, True
-        reached = one.constraint.value_from_counts(*self.compared.table(one.constraint, after=True))
-        bound = one.bound if for_target else reached
-        if bound is None:
-            return None, True
-        before = self.compared.table(one.constraint, after=False)
-        return fewest_number(one.constraint, *before, bound, **moves), True
+        return self.stated.fewest(for_target, **moves)
 
     # -- groups -----------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from commod.bounds._counts import read_target
 from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError, InputTypeError
 from commod.metrics._constraint import CONSTRAINTS, Constraint, get_constraint, missing_labels
+from commod.metrics._language import FairnessConstraint, bounded
 from commod.metrics._requirements import read_constraints
 from commod.scorecard import SCORE_EDITS
 
@@ -32,21 +33,7 @@ FACTS = (
 )  # of the update, not wishes of the user
 
 
-@dataclass(frozen=True)
-class StatedConstraint:
-    """A constraint of the request, and its bound; None where none is stated."""
-
-    constraint: Constraint
-    bound: float | None
-
-    def is_kept(self, value: float | None) -> bool | None:
-        """Return whether a value keeps the bound; None without a bound. An unknown value fails."""
-        if self.bound is None:
-            return None
-        return value is not None and bool(self.constraint.is_met(value, self.bound))
-
-
-def stated_constraints(request: Request) -> tuple[StatedConstraint, ...]:
+def stated_constraints(request: Request) -> tuple[FairnessConstraint, ...]:
     """Return all constraints of a request, the first one first.
 
     Examples
@@ -56,7 +43,7 @@ def stated_constraints(request: Request) -> tuple[StatedConstraint, ...]:
     """
     pairs = [(request.constraints, request.target)]
     pairs += [(one.constraints, one.bound) for one in request.further]
-    return tuple(StatedConstraint(get_constraint(name), bound) for name, bound in pairs)
+    return tuple(bounded(get_constraint(name), bound) for name, bound in pairs)
 
 
 def condition_columns(request: Request) -> tuple[str, ...]:

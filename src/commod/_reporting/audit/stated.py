@@ -14,17 +14,16 @@ from commod._data.arrays import Floats, Mask
 from commod._data.disclosure import FEWEST_DESCRIBED, MIN_CATEGORY_SIZE
 from commod._data.groups import Groups
 from commod._data.strata import read_condition, read_control_features
+from commod._people import People
 from commod._record import Estimate, Stratum, StratumGroup, StratumTable
 from commod._reporting.audit.people import UNDEFINED, AuditedPeople, IntArray, finite_or_none
-from commod._reporting.audit.request import StatedConstraint
 from commod._statistics.promises import sampled_interval
-from commod.bounds._general import fewest_changes_of
 from commod.exceptions import InputError
-from commod.metrics._cells import CellTable, Strata, strata_of, worst_value
+from commod.metrics._cells import Strata, strata_of, worst_value
 from commod.metrics._comparison import GroupComparison, comparisons
 from commod.metrics._constraint import Constraint
+from commod.metrics._language import FairnessConstraint
 
-LOOSER = 1e-9  # than values that were reached: they have 12 digits
 TIME_LIMIT = 1.0  # seconds for each number of fewest changes
 
 
@@ -54,14 +53,9 @@ class StatedCells:
     group even where the condition allows fewer: values tell about these people.
     """
 
-    stated: tuple[StatedConstraint, ...]
+    stated: tuple[FairnessConstraint, ...]
     lines: AuditedPeople
     is_compared: Mask
-
-    @property
-    def is_simple(self) -> bool:
-        """Return whether there is one constraint, whose limit has an exact algorithm."""
-        return len(self.stated) == 1 and self.stated[0].constraint.is_simple
 
     @cached_property
     def group(self) -> NDArray[np.intp]:
@@ -105,42 +99,36 @@ class StatedCells:
             return Strata(codes, ("",), nothing, len(column.labels)), str(error)
 
     @cached_property
-    def table(self) -> CellTable:
-        """Return the cell of each line."""
-        constraints = [one.constraint for one in self.stated]
-        strata = [self.strata(i) for i in range(len(self.stated))]
-        return CellTable.of(constraints, strata, self.group, self.n_groups, self.lines.label)
+    def people(self) -> People:
+        """Return the lines as people of compared groups."""
+        return People(
+            self.stated,
+            self.group,
+            self.n_groups,
+            label=self.lines.label,
+            each=self.lines.n.astype(np.float64),
+            strata={one.constraint: self.strata(i) for i, one in enumerate(self.stated)},
+        )
 
-    @cached_property
-    def sizes(self) -> Floats:
-        """Return the people of each cell, (R, G)."""
-        return self.table.totals(self.lines.n.astype(np.float64))
+    def decided(self, after: bool) -> Mask:
+        """Return which lines have a positive decision before or after, (k,)."""
+        return self.lines.after if after else self.lines.before
 
     def positives(self, after: bool) -> Floats:
         """Return the people of each cell with a positive decision before or after, (R, G)."""
-        decided = self.lines.after if after else self.lines.before
-        return self.table.totals(self.lines.n.astype(np.float64) * decided)
-
-    @cached_property
-    def compared(self) -> list[list[GroupComparison]]:
-        """Return the comparisons of each constraint as functions of the positives."""
-        return [self.table.comparisons(i, self.sizes) for i in range(len(self.stated))]
-
-    def value(self, i: int, after: bool) -> float | None:
-        """Return the i-th metric before or after; None where it is undefined."""
-        if not self.n_groups:
-            return None
-        return finite_or_none(self.table.value(i, self.sizes, self.positives(after)))
+        return self.people.counts(self.decided(after))[1].astype(np.float64)
 
     def estimate(self, i: int, after: bool, level: float) -> Estimate:
         """Return the i-th metric with an approximate interval, from simulated samples."""
-        value = self.value(i, after)
+        constraint = self.stated[i].constraint
+        if not self.n_groups:
+            return UNDEFINED
+        compared = self.people.by_counts[i]
+        value = finite_or_none(worst_value(constraint, compared, self.positives(after).ravel()))
         if value is None:
             return UNDEFINED
-        by_rates = [one.per_rate(self.sizes.ravel()) for one in self.compared[i]]
-        rates = self.positives(after) / np.maximum(self.sizes, 1.0)
-        constraint = self.stated[i].constraint
-        low, high = sampled_interval(constraint, by_rates, self.sizes, rates, level)
+        rates, sizes = self.people.rates(self.decided(after)), self.people.weights
+        low, high = sampled_interval(constraint, self.people.by_rates[i], sizes, rates, level)
         # Samples look less fair than the people they come from, so these may be fairer than the
         # fairest samples: as far from the value as the least fair samples are.
         if constraint.higher_is_fairer:
@@ -151,48 +139,18 @@ class StatedCells:
             high = max(high, value)
         return Estimate(value, finite_or_none(low), finite_or_none(high))
 
-    # -- the fewest changes ----------------------------------------------------------------------
-
-    def fewest(
-        self, for_target: bool, *, may_raise: bool, may_lower: bool
-    ) -> tuple[int | None, bool]:
+    def fewest(self, for_target: bool, **moves: bool) -> tuple[int | None, bool]:
         """Return the fewest changes, or a proven lower bound, and whether it is exact.
 
-        The number is None where it is undefined, and where no number of changes is enough.
+        They are those for the bounds of the request, or those that the update keeps. The number is
+        None where it is undefined, and where no number of changes is enough.
         """
-        # without its own target, the first constraint asks for nothing that could be missed
-        if for_target and self.stated[0].bound is None:
-            return None, True
-        bounds = [one.bound for one in self.stated] if for_target else self._reached_bounds()
-        required = []
-        for compared, bound in zip(self.compared, bounds, strict=True):
-            if bound is None or not compared:
-                return None, True
-            required += [(one, bound) for one in compared]
-        found = fewest_changes_of(
-            required,
-            self.sizes.astype(np.int64),
-            self.positives(after=False).astype(np.int64),
-            may_raise=may_raise,
-            may_lower=may_lower,
-            time_limit=TIME_LIMIT,
-        )
-        return (None, True) if found is None else (found.lower_bound, found.is_exact)
-
-    def _reached_bounds(self) -> list[float | None]:
-        """Return the bounds that the update keeps, a little looser.
-
-        The first constraint has the value that it reached. A bound that is missed, or not stated,
-        becomes the value that was reached.
-        """
-        bounds: list[float | None] = []
-        for i, one in enumerate(self.stated):
-            value = self.value(i, after=True)
-            keeps = i > 0 and one.bound is not None and one.is_kept(value)
-            bound = one.bound if keeps else value
-            looser = -LOOSER if one.constraint.higher_is_fairer else LOOSER
-            bounds.append(None if bound is None else bound + looser)
-        return bounds
+        if for_target:  # without its own target, the first constraint asks for nothing
+            bounds = self.people.asked_bounds(self.stated[0].bound)
+        else:
+            bounds = self.people.reached_bounds(self.lines.after)
+        known = self.people.fewest(self.lines.before, bounds, time_limit=TIME_LIMIT, **moves)
+        return (None, True) if known is None else known
 
 
 # ---------------------------------------------------------------------------------------------
@@ -314,7 +272,8 @@ class _StratumFigures:
         assert constraint.within is not None
         every = replace(constraint, within=constraint.within._replace(over="every"))
         compared: dict[int | None, list[GroupComparison]] = {}
-        rows = (cells.table.rows[i], cells.sizes, cells.strata(i).is_compared)
+        people = cells.people
+        rows = (people.cells.rows[i], people.weights, cells.strata(i).is_compared)
         for one in comparisons(every, *rows):
             compared.setdefault(one.stratum, []).append(one)
         before, after = (cells.positives(after).ravel() for after in (False, True))
