@@ -1028,7 +1028,7 @@ def test_one_of_three_groups_that_must_change_most_is_looked_for_alone():
 def test_a_refused_promise_says_nothing_about_updates_that_were_not_tested():
     """Cheaper updates may keep the target on held-out rows; the first failure ended the tests."""
     choice = _promise.Choice(0, False, "unfair")
-    test = _promise.PromiseTest(None, np.inf, choice, 0.75, 0.7, 0.1)
+    test = _promise.PromiseTest(None, None, np.inf, choice, 0.75, 0.7, 0.1)
     text = _status.promise_text("P-rule ≥ 0.8", 0.95, test, "for the groups a, b")
     assert "no update" not in text
     assert text.endswith(
@@ -1040,7 +1040,7 @@ def test_a_refused_promise_says_nothing_about_updates_that_were_not_tested():
 def test_a_refused_promise_says_which_check_failed():
     def text(failure, n_rows):
         choice = _promise.Choice(0, False, failure)
-        test = _promise.PromiseTest(None, n_rows, choice, 0.85, 0.75, 0.6)
+        test = _promise.PromiseTest(None, None, n_rows, choice, 0.85, 0.75, 0.6)
         return _status.promise_text("P-rule ≥ 0.8", 0.95, test, "for the groups a, b")
 
     rows = text("too few rows", 1234.0)

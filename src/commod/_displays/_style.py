@@ -8,6 +8,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from commod.updates.base import check_update
+from commod.updates.ratio import RatioUpdate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,13 +28,13 @@ def width_in_inches(ax: Axes) -> float:
     return float(ax.get_position().width * ax.figure.bbox.width / ax.figure.dpi)
 
 
-def check_fitted_update(update: Any, caller: str) -> None:
+def check_fitted_update(update: RatioUpdate, caller: str) -> None:
     """Refuse an object that is not an update, and an update that is not fitted."""
     check_update(update, caller, "For decisions and scores of any model use from_predictions.")
     check_is_fitted(update, "status_")
 
 
-def group_argument(update: Any, sensitive_features: Any) -> dict[str, Any]:
+def group_argument(update: RatioUpdate, sensitive_features: Any) -> dict[str, Any]:
     """Return the groups as a keyword argument; empty for an update that decides without them."""
     needs_groups = get_tags(update).needs_sensitive_features
     return {"sensitive_features": sensitive_features} if needs_groups else {}

@@ -15,6 +15,7 @@ from commod._record import CalibrationBin
 from commod._reporting.audit.scores import calibration_bins, calibration_error
 from commod._text.drawing import AFTER, BEFORE, plain_text
 from commod.exceptions import InputError
+from commod.updates.ratio import RatioUpdate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,7 +113,7 @@ class CalibrationDisplay:
     @classmethod
     def from_estimator(
         cls,
-        update: Any,
+        update: RatioUpdate,
         X: Any,
         y: Any,
         *,

@@ -18,6 +18,7 @@ from commod._displays._style import (
 from commod._text.drawing import AFTER, LOSS_STYLE, plain_text
 from commod.exceptions import InputError
 from commod.metrics import count_changes
+from commod.updates.ratio import RatioUpdate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,7 +65,7 @@ class ChangeDisplay:
     @classmethod
     def from_estimator(
         cls,
-        update: Any,
+        update: RatioUpdate,
         X: Any,
         *,
         sensitive_features: Any,

@@ -13,6 +13,7 @@ from commod._reporting.explain import make_card
 from commod._text import percent, points
 from commod._text.drawing import AFTER, BEFORE, plain_text
 from commod.exceptions import InputError
+from commod.updates.ratio import RatioUpdate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,7 +76,9 @@ class ConceptDisplay:
         self.card = card
 
     @classmethod
-    def from_estimator(cls, update: Any, X: Any, *, ax: Axes | None = None, **kwargs: Any) -> Self:
+    def from_estimator(
+        cls, update: RatioUpdate, X: Any, *, ax: Axes | None = None, **kwargs: Any
+    ) -> Self:
         """Draw the concepts of a fitted update, measured on the rows of X; return the display.
 
         Parameters

@@ -8,6 +8,7 @@ from commod._displays._style import axes_or_new
 from commod._study.curve import Frontier
 from commod._study.frontier import frontier
 from commod.exceptions import InputError
+from commod.updates.base import BaseUpdate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,7 +59,7 @@ class FrontierDisplay:
     @classmethod
     def from_estimator(
         cls,
-        update: Any,
+        update: BaseUpdate,
         X: Any,
         y: Any = None,
         *,

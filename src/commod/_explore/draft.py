@@ -220,7 +220,7 @@ class Draft:
         before, shown = rows.base.decisions, fitted.as_in_problem(self.base.shown)
         fairness, accuracy = rows.fairness(problem.constraint, after), rows.accuracy(after)
         raised, lowered = int((after & ~before)[shown].sum()), int((~after & before)[shown].sum())
-        gains, losses = (raised, lowered) if problem.raising_is_a_gain else (lowered, raised)
+        gains, losses = (raised, lowered) if problem.asked.raising_is_a_gain else (lowered, raised)
         limit = problem.limit(fairness)
         return Step(
             target=None,

@@ -36,15 +36,16 @@ from commod.updates._edit import (
     EditPlan,
     EditRows,
     check_editable,
-    check_locks,
     check_whole,
     edited_update,
     fit_edit,
     fitted_on_same_rows,
+    locked_columns,
     set_by_hand,
 )
-from commod.updates._found_update import Expectation, is_degenerate, rule_of
+from commod.updates._found_update import Expectation, decisions_of, is_degenerate, rule_of
 from commod.updates._problem import FitProblem, evidence_task
+from commod.updates.controlled import ControlledDebiaser
 
 
 class PeopleOfFit(NamedTuple):
@@ -76,7 +77,7 @@ class PointsWithCut(NamedTuple):
 class FittedRows:
     """A fitted update and its rows, read once for all edits of it."""
 
-    update: Any
+    update: ControlledDebiaser
     people: PeopleOfFit
 
     @cached_property
@@ -88,7 +89,8 @@ class FittedRows:
     @cached_property
     def problem(self) -> FitProblem:
         """Return the problem in the direction of the update; its counts are kept."""
-        return self.rows.problem.with_direction(*self.update._moves(self.update.direction_))
+        allowed = self.update.allowed_changes()
+        return self.rows.problem.with_direction(allowed.may_raise, allowed.may_lower)
 
     def problem_without(self, locked: tuple[str, ...]) -> FitProblem:
         """Return the problem with the folds of rows that are read again without some columns.
@@ -160,8 +162,8 @@ def edited_points(fitted: FittedRows, points: Floats, edits: tuple[AnyEdit, ...]
     Refused are locks that the built update would refuse.
     """
     after = apply_edits(fitted.encoding, points, edits, fitted.n_people)
-    check_locks(fitted.rows.reader, edits)
-    check_whole(fitted.update, after.points)
+    locked_columns(edits, fitted.rows.reader)
+    check_whole(after.points, is_whole=fitted.problem.asked.settings.is_whole)
     return after
 
 
@@ -175,7 +177,7 @@ def fitted_points(fitted: FittedRows) -> PointsWithCut:
         card.intercept,
         card.rule,
         set_by_hand(update),
-        fitted.as_given(update._decisions_on(problem)),
+        fitted.as_given(decisions_of(problem, card)),
         expected_of(update),
         bool(update.reached_),
     )
@@ -193,11 +195,10 @@ def points_with_cut(
     `before` are the points before the edit, and `locked` the columns that earlier edits have
     locked.
     """
-    problem, update = fitted.problem_without(locked), fitted.update
+    problem = fitted.problem_without(locked)
     is_edited = before.is_edited | edited.is_edited
-    card = replace(update.scorecard_, rule=before.rule)
+    card = replace(fitted.update.scorecard_, rule=before.rule)
     found = fit_edit(
-        update,
         problem,
         EditedCard(card, edited.points, is_edited, is_edited),
         plan,
@@ -207,27 +208,27 @@ def points_with_cut(
     return PointsWithCut(
         edited.points,
         before.intercept,
-        rule_of(update, problem, found.found),
+        rule_of(problem, found.found),
         is_edited,
         fitted.as_given(after),
         None if found.expectation is None else _expected(found.expectation),
-        _is_reached(fitted, after, found.expectation),
+        _is_reached(problem, after, found.expectation),
     )
 
 
-def _is_reached(fitted: FittedRows, after: Mask, expectation: Expectation | None) -> bool:
+def _is_reached(problem: FitProblem, after: Mask, expectation: Expectation | None) -> bool:
     """Return whether the target is reached, as the built update says it.
 
     `after` (n,) are decisions in the order of the problem.
     """
-    problem, update, rows = fitted.problem, fitted.update, fitted.problem.rows
+    rows = problem.rows
     if is_degenerate(rows.base.decisions, after, rows.people):
         return False
-    if update._is_budget:
+    if problem.asked.settings.is_budget:
         return True
     if expectation is None:
         fairness = rows.fairness(problem.constraint, after)
-        is_met = problem.constraint.is_met(fairness, update._target)
+        is_met = problem.constraint.is_met(fairness, problem.asked.target)
         return bool(is_met) and problem.keeps_standing(after)
     return expectation.is_reached and all_kept(problem.standing, expectation.values[1:])
 
@@ -253,8 +254,8 @@ def points_at_targets(fitted: FittedRows, now: PointsWithCut, n_targets: int) ->
     """
     problem, rule = fitted.problem, now.rule
     base, near_ideal = problem.base_fairness, problem.constraint.near_ideal
-    task = evidence_task(problem, fitted.update._target, is_new=False)
-    sign = 1.0 if problem.raising_is_a_gain else -1.0
+    task = evidence_task(problem, problem.asked.target, is_new=False)
+    sign = 1.0 if problem.asked.raising_is_a_gain else -1.0
     v = sign * fitted.terms.total(now.points, now.intercept)
     score = evidence(task, v, costs_at(task, rule.nearness, rule.mean_distance))
     path, standing = path_of(task, score), task.bounds[1:]
@@ -264,7 +265,7 @@ def points_at_targets(fitted: FittedRows, now: PointsWithCut, n_targets: int) ->
         yield problem.rows.base.decisions ^ (score > stop.cut)
 
 
-def build(update: Any, fitted: FittedRows, plan: EditPlan) -> Any:
+def build(update: ControlledDebiaser, fitted: FittedRows, plan: EditPlan) -> ControlledDebiaser:
     """Return the edited update with all figures; `fitted` has the rows of `update` or before it.
 
     After a locked column the rows are read again: the update has other terms then.

@@ -325,7 +325,7 @@ class Explorer:
 
 
 def explore(
-    update: Any,
+    update: ControlledDebiaser,
     X: Any,
     y: Any = None,
     *,
@@ -376,7 +376,7 @@ def explore(
 
 
 def open_session(
-    update: Any, people: PeopleOfFit, label_names: Mapping[Any, str] | None = None
+    update: ControlledDebiaser, people: PeopleOfFit, label_names: Mapping[Any, str] | None = None
 ) -> Session:
     """Return the session of an update; everything is read and counted once, so errors come here."""
     if not isinstance(update, ControlledDebiaser) or not hasattr(update, "scorecard_"):

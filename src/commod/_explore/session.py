@@ -34,6 +34,7 @@ from commod.metrics._constraint import CONSTRAINTS
 from commod.patch import Patch
 from commod.updates._controlled_parameters import CHOICES as CONTROLLED
 from commod.updates._edit import EditPlan
+from commod.updates.controlled import ControlledDebiaser
 
 MAX_DRAFTS = 200  # that undo can return to
 MAX_TEXT = 500  # characters of a name, a note or a search
@@ -57,7 +58,10 @@ class Session:
     """
 
     def __init__(
-        self, update: Any, people: PeopleOfFit, label_names: Mapping[Any, str] | None = None
+        self,
+        update: ControlledDebiaser,
+        people: PeopleOfFit,
+        label_names: Mapping[Any, str] | None = None,
     ) -> None:
         self._people, self._label_names = people, label_names
         self._lock = threading.RLock()
@@ -70,7 +74,7 @@ class Session:
         self._worker = Worker(people, update.estimator_)
         self._job: FitJob | None = None
 
-    def _base(self, update: Any) -> FittedBase:
+    def _base(self, update: ControlledDebiaser) -> FittedBase:
         return FittedBase(FittedRows(update, self._people), self._label_names, self._pause)
 
     def _pause(self, draft: Draft) -> None:
@@ -216,7 +220,7 @@ class Session:
             self._job.start()
         return self.state(self._version)
 
-    def _take(self, job: FitJob, update: Any) -> None:
+    def _take(self, job: FitJob, update: ControlledDebiaser) -> None:
         """Make the result of a fit the present draft, unless the fit was stopped."""
         draft = self._base(update).first(job.words)
         draft.audit  # noqa: B018 - counted here, so that the page need not wait for it
@@ -403,7 +407,7 @@ def _constraint_import(stated: Any) -> list[str]:
     return [f"from commod.constraints import {', '.join(names)}"]
 
 
-def _fit_lines(update: Any, rows: str) -> list[str]:
+def _fit_lines(update: ControlledDebiaser, rows: str) -> list[str]:
     """Return the call of the class with the parameters that differ from their defaults."""
     defaults = inspect.signature(type(update).__init__).parameters
     given = update.fitted_params()

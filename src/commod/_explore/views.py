@@ -27,7 +27,6 @@ from commod._text import (
     points,
 )
 from commod.scorecard import ADD_POINTS, EvidenceRule
-from commod.updates._edit import asks_for_whole
 
 MAX_TERMS = 400  # terms that the page gets at once; a filter finds the others
 Plain = dict[str, Any]
@@ -163,7 +162,7 @@ def terms_view(draft: Draft, words: str = "") -> Plain:
     first = draft.base.update.scorecard_.points
     counted = encoding.counted_names
     spread = fitted.problem.scale
-    is_whole = asks_for_whole(draft.base.update)
+    is_whole = draft.base.update.has_whole_points
     terms: list[Plain] = []
     n_left_out = 0
     # Fitted points decide the order, so that a term stays in its place while it is edited.

@@ -76,18 +76,18 @@ def run_task(task: tuple[str, Any], people: PeopleOfFit) -> Any:
         return build(update, FittedRows(update, people), plan)
 
 
-def without_model(update: Any) -> Any:
+def without_model(update: ControlledDebiaser) -> ControlledDebiaser:
     """Return a copy of an update without its base model, which may be large."""
     return with_model(update, None)
 
 
-def with_model(update: Any, estimator: Any) -> Any:
+def with_model(update: ControlledDebiaser, estimator: Any) -> ControlledDebiaser:
     """Return a copy of an update, and of those before its edits, with a base model."""
     copied = copy.copy(update)
     copied.estimator = estimator
     if "_params_of_fit" in vars(copied):
         copied._params_of_fit = {**copied._params_of_fit, "estimator": estimator}
-    if getattr(copied, "_earlier_update", None) is not None:
+    if copied._earlier_update is not None:
         copied._earlier_update = with_model(copied._earlier_update, estimator)
     return copied
 

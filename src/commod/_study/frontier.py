@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,13 +37,16 @@ from commod._study.evaluation import (
     stated_of,
 )
 from commod.bounds._counts import check_simple
+from commod.constraints import AllOf
 from commod.exceptions import InputError
 from commod.scorecard import MARGIN_COLUMN
 from commod.updates import ControlledDebiaser
 from commod.updates._controlled_parameters import given_groups
 from commod.updates._fit_rows import FitRows
-from commod.updates._interface import AllowedChanges, RawRows, set_moving
+from commod.updates._interface import AllowedChanges, RawRows
 from commod.updates.base import BaseUpdate, check_update
+
+Update = TypeVar("Update", bound=BaseUpdate)
 
 NOTES = (
     "All figures were counted on all rows, and points come from those with the smallest hash. "
@@ -351,7 +354,7 @@ class EvaluationCounts(EvaluationRows):
         return super(EvaluationCounts, split).measure(split.before ^ is_changed, allowed)
 
 
-def counted_rows(update: Any, rows: FitRows) -> EvaluationCounts:
+def counted_rows(update: BaseUpdate, rows: FitRows) -> EvaluationCounts:
     """Return lines of counts as rows to measure on; scores of single people are not known."""
     people = replace(rows.compared(stated_of(update)), weight=None, each=np.rint(rows.each))
     sizes = np.bincount(rows.groups.codes, rows.each, minlength=len(rows.groups.labels))
@@ -364,3 +367,19 @@ def counted_rows(update: Any, rows: FitRows) -> EvaluationCounts:
         before=rows.base.decisions,
         n_groups_left_out=int((~rows.is_large_group).sum()),
     )
+
+
+def set_moving(update: Update, moving: int) -> Update:
+    """Return an update whose constraint number `moving` comes first, because it moves."""
+    parts = list(update.stated().parts)
+    if isinstance(moving, bool) or not isinstance(moving, int) or not 0 <= moving < len(parts):
+        numbers = "0" if len(parts) == 1 else f"0 to {len(parts) - 1}"
+        raise InputError(
+            f"moving={moving!r} is not the number of a constraint: pass {numbers}, in the order "
+            "of constraints.",
+            parameter="moving",
+        )
+    if moving == 0:
+        return update
+    parts.insert(0, parts.pop(moving))
+    return clone(update).set_params(constraints=AllOf(parts))

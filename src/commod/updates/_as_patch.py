@@ -11,18 +11,23 @@ import numpy as np
 
 from commod._data.base_model import ScoreColumn
 from commod._data.codes import plain
+from commod._record import ScoreMap
 from commod.exceptions import InputError
 from commod.metrics._constraint import CONSTRAINTS, Constraint, get_constraint
 from commod.metrics._constraint_text import FORMS
 from commod.patch import Patch, content
 from commod.patch.fingerprint import PACKAGE, columns_digest, library_versions, model_digest
+from commod.scorecard import Scorecard
 from commod.updates._interface import AllowedChanges, further_constraints
+from commod.updates.base import BaseUpdate
 
 FIGURE_DIGITS = 6  # of measured figures
 
 
-def patch_of(update: Any, allowed: AllowedChanges) -> Patch:
-    """Return a fitted update with a scorecard as a patch.
+def patch_of(
+    update: BaseUpdate, card: Scorecard, calibration: ScoreMap | None, allowed: AllowedChanges
+) -> Patch:
+    """Return a fitted update with a scorecard, and the map that calibrates its scores, as a patch.
 
     `allowed` is about decisions for `pos_label`; a patch has its gate for the label that the score
     predicts.
@@ -51,14 +56,14 @@ def patch_of(update: Any, allowed: AllowedChanges) -> Patch:
             reached=reached,
             seen=_seen(update),
             ratio=content.ratio_of(
-                update.scorecard_,
+                card,
                 may_raise=allowed.may_raise,
                 may_lower=allowed.may_lower,
                 max_margin=known(allowed.max_margin),
                 score_columns=tuple(c.name for c in update.score_columns(np.zeros(0))),
             ),
             score_edit=update.fitted_param("score_edit"),
-            calibration=update.calibration_,
+            calibration=calibration,
             left_out=_left_out(update),
             versions=versions,
             history=_history(update, reached),
@@ -66,33 +71,33 @@ def patch_of(update: Any, allowed: AllowedChanges) -> Patch:
     )
 
 
-def _history(update: Any, reached: content.Reached) -> tuple[content.PatchEdit, ...]:
+def _history(update: BaseUpdate, reached: content.Reached) -> tuple[content.PatchEdit, ...]:
     """Return the edits by hand, each with the version of the patch before it.
 
     Their figures are those of the patches before and after them, which are rounded.
     """
-    records = getattr(update, "edits_", ())
-    if not records:
+    records, undo = getattr(update, "edits_", ()), getattr(update, "undo", None)
+    if not records or undo is None:
         return ()
-    earlier = update.undo().to_patch().content
+    earlier = undo().to_patch().content
     before, after = content.figures_of_edit(earlier.reached), content.figures_of_edit(reached)
     record = replace(records[-1], before=before, after=after)
     return (*earlier.history, content.PatchEdit(record, content.editable_parts(earlier)))
 
 
-def _seen(update: Any) -> content.Seen:
+def _seen(update: BaseUpdate) -> content.Seen:
     names = update._columns_seen
     n_rows = getattr(update, "_n_fit_rows", None)  # None in updates that 0.1 stored
     return content.Seen(len(names), columns_digest(names), n_rows)
 
 
-def _left_out(update: Any) -> content.LeftOut:
+def _left_out(update: BaseUpdate) -> content.LeftOut:
     """Return how many small groups the constraint leaves out; a patch names none of them."""
     groups = getattr(update, "groups_left_out_", ())
     return content.LeftOut(len(groups), sum(int(group.n) for group in groups))
 
 
-def _labels(update: Any) -> dict[str, Any]:
+def _labels(update: BaseUpdate) -> dict[str, Any]:
     """Return the labels in the base model's own type: a user may write 1.0 for 1.
 
     In a patch the positive label is the one that the score predicts.
@@ -108,7 +113,7 @@ def _labels(update: Any) -> dict[str, Any]:
     }
 
 
-def _base(update: Any) -> content.Base:
+def _base(update: BaseUpdate) -> content.Base:
     model, threshold = update.estimator_, float(update.fitted_param("threshold"))
     scores = getattr(update, "_scores_digest", None)  # None in updates that 0.1 stored
     if isinstance(model, ScoreColumn):
@@ -119,7 +124,7 @@ def _base(update: Any) -> content.Base:
     return content.Base(name, model_digest(model), None, threshold, scores)
 
 
-def _constraint(update: Any) -> Constraint:
+def _constraint(update: BaseUpdate) -> Constraint:
     """Return the first constraint of an update; refuse names that a patch could not read back."""
     constraints = update.stated().constraints
     for constraint in constraints:
@@ -134,7 +139,7 @@ def _constraint(update: Any) -> Constraint:
     return first
 
 
-def _further_reached(update: Any) -> tuple[content.FurtherReached, ...]:
+def _further_reached(update: BaseUpdate) -> tuple[content.FurtherReached, ...]:
     names = [one.constraints for one in further_constraints(update.stated())]
     return tuple(
         content.FurtherReached(_figure(update.base_values_[name]), _figure(update.values_[name]))
@@ -142,7 +147,7 @@ def _further_reached(update: Any) -> tuple[content.FurtherReached, ...]:
     )
 
 
-def _asked(update: Any) -> content.PatchRequest:
+def _asked(update: BaseUpdate) -> content.PatchRequest:
     limits = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence")
     is_budget = getattr(update, "_is_budget", True)  # True also where there is no target
     return content.PatchRequest(
@@ -155,7 +160,7 @@ def _asked(update: Any) -> content.PatchRequest:
     )
 
 
-def _reached(update: Any) -> content.Reached:
+def _reached(update: BaseUpdate) -> content.Reached:
     is_held_out = update.fitted_param("confidence") is not None
     return content.Reached(
         rows="held-out rows" if is_held_out else "fit rows",
@@ -176,7 +181,7 @@ def _reached(update: Any) -> content.Reached:
     )
 
 
-def _is_target_met(update: Any) -> bool | None:
+def _is_target_met(update: BaseUpdate) -> bool | None:
     """Return whether a target is reached, and kept by the figures of the patch; None without one.
 
     What is expected on new people may be fairer than the fit rows are.

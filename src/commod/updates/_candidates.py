@@ -27,17 +27,18 @@ from commod.updates._found_update import (
     AllPeople,
     Expectation,
     FittedUpdate,
+    card_of,
     fit_direction,
     is_for_new_rows,
+    ratio_on,
     recount_on,
     rule_of,
-    settings_of,
-    store_found,
     with_expectation,
     with_target,
 )
-from commod.updates._interface import AllowedChanges, FittedCandidate, set_target
-from commod.updates._problem import FitProblem, point_problem
+from commod.updates._interface import FittedCandidate
+from commod.updates._problem import FitProblem
+from commod.updates._targeted import TargetedUpdate, set_target
 from commod.updates.ratio import RatioRows
 
 N_TARGETS = 100  # of the default frontier
@@ -62,33 +63,29 @@ class CountedCandidate:
     """
 
     settings: dict[str, float]
-    model: Any
+    model: TargetedUpdate
     problem: FitProblem
     fitted: FittedUpdate
-    expectation: Expectation | None
     cards: dict[int, Scorecard] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def expectation(self) -> Expectation | None:
+        """Return what is expected of the update."""
+        return self.fitted.expectation
 
     @cached_property
     def _card(self) -> Scorecard:
         problem, found = self.fitted.problem, self.fitted.found
-        known = self.cards.get(id(found.card))
-        if known is not None and np.isfinite(found.cut):
-            return replace(known, rule=rule_of(self.model, problem, found))
-        update = clone(self.model)
-        update._take_reading(self.model)
-        store_found(update, problem, found)
-        if np.isfinite(found.cut):
-            self.cards[id(found.card)] = update.scorecard_
-        return update.scorecard_
+        if not np.isfinite(found.cut):
+            return card_of(problem, found)
+        if id(found.card) not in self.cards:
+            self.cards[id(found.card)] = card_of(problem, found)
+        return replace(self.cards[id(found.card)], rule=rule_of(problem, found))
 
     def decide(self, rows: RatioRows) -> NDArray[np.bool_]:
         """Return the decisions on rows that were read, shape (n,)."""
-        problem, card = self.fitted.problem, self._card
-        assert card.rule is not None
-        base = rows.base
-        ratio = card.rule.ratio(card.evaluate(rows.terms), base.scores, base.threshold)
-        allowed = AllowedChanges(problem.may_raise, problem.may_lower, problem.max_margin)
-        return new_decisions(base, np.where(allowed.is_open(base), ratio, 1.0))
+        ratio = ratio_on(self._card, rows.terms, rows.base, self.fitted.problem.allowed)
+        return new_decisions(rows.base, ratio)
 
     def scorecard(self) -> Scorecard:
         """Return the points alone."""
@@ -98,34 +95,21 @@ class CountedCandidate:
         """Return a candidate that is built for another target."""
         return replace(self, settings={**self.settings, "target": target})
 
-    def build(self) -> Any:
+    def build(self) -> TargetedUpdate:
         """Return the update, fitted for its own target, with all figures on the fit rows."""
+        update = self.unfitted()
+        update._check_parameters()
+        update._fit_problem(self.problem.with_asked(update._asked()))
+        return update
+
+    def unfitted(self) -> TargetedUpdate:
+        """Return the update for its own target, which knows what reading the fit rows has set."""
         update = set_target(clone(self.model), self.settings["target"])
         update._take_reading(self.model)
-        update._check_parameters()
-        update._fit_problem(self.problem)
         return update
 
     def __reduce__(self) -> tuple[type[FittedCandidate], tuple[dict[str, Any], Any]]:
         return FittedCandidate, (self.settings, self.build())
-
-
-def candidates_of(
-    model: Any, problem: FitProblem, targets: Sequence[float] | None
-) -> list[CountedCandidate]:
-    """Return the updates of a model for each target, or those of the default frontier.
-
-    Afterwards, the model reads new rows for them.
-    """
-    part = point_problem(problem)
-    people = None if part is problem else AllPeople(problem)
-    cards: dict[int, Scorecard] = {}
-    return [
-        CountedCandidate(
-            settings_of_swept(one), model, problem, one.fitted, one.fitted.expectation, cards
-        )
-        for one in sweep_targets(model, part, people, targets)
-    ]
 
 
 class Swept(NamedTuple):
@@ -135,46 +119,41 @@ class Swept(NamedTuple):
     points_from: float
     fitted: FittedUpdate
 
-
-def settings_of_swept(one: Swept) -> dict[str, float]:
-    """Return what sets an update apart from the others of its sweep."""
-    found = one.fitted.found
-    n_terms = int(np.count_nonzero(found.points.values))
-    return {"target": one.target, "nearness": found.nearness, "n_terms": n_terms}
+    @property
+    def settings(self) -> dict[str, float]:
+        """Return what sets the update apart from the others of its sweep."""
+        found = self.fitted.found
+        n_terms = int(np.count_nonzero(found.points.values))
+        return {"target": self.target, "nearness": found.nearness, "n_terms": n_terms}
 
 
 def sweep_targets(
-    model: Any, problem: FitProblem, people: AllPeople | None, targets: Sequence[float] | None
-) -> list[Swept]:
-    """Return the update of each target, least strict first; None: those of the default frontier.
+    problem: FitProblem, people: AllPeople | None, targets: Sequence[float] | None
+) -> tuple[FittedUpdate, list[Swept]]:
+    """Return the update of the problem's own target, and those of all targets.
 
-    Points come from the rows of `problem`. `people` are all people, where they are more. The model
-    keeps the scorecard of its own target.
+    The least strict target comes first; None: the targets of the default frontier. Points come from
+    the rows of `problem`. `people` are all people, where they are more.
     """
     everybody, constraint = problem if people is None else people.problem, problem.constraint
+    target = problem.asked.target
     if targets is None:
-        targets = default_targets(everybody.base_fairness, constraint.near_ideal, model._target)
+        targets = default_targets(everybody.base_fairness, constraint.near_ideal, target)
     ordered = sorted(set(targets), reverse=not constraint.higher_is_fairer)
-    is_new = is_for_new_rows(model, everybody)
     with single_blas_thread:
-        first = fit_direction(problem, model._target, settings_of(model), is_new=is_new)
-        model.direction_ = first.problem.direction
-        store_found(model, first.problem, first.found)
-        swept = list(_swept(model, problem, first, people, ordered))
-    return [one._replace(fitted=with_expectation(model, one.fitted)) for one in swept]
+        first = fit_direction(problem, target, is_new=is_for_new_rows(everybody))
+        swept = list(_swept(problem, first, people, ordered))
+    return first, [one._replace(fitted=with_expectation(one.fitted)) for one in swept]
 
 
 def _swept(
-    model: Any,
-    problem: FitProblem,
-    first: FittedUpdate,
-    people: AllPeople | None,
-    targets: Sequence[float],
+    problem: FitProblem, first: FittedUpdate, people: AllPeople | None, targets: Sequence[float]
 ) -> Iterator[Swept]:
     """Yield the update of each target, with points of the nearest anchor."""
-    settings = settings_of(model)._replace(is_budget=False)
+    asked = problem.asked
+    settings = asked.settings._replace(is_budget=False)
     anchors: list[tuple[float, FittedUpdate, Path]] = []
-    stated = None if model._is_budget else model._target
+    stated = None if asked.settings.is_budget else asked.target
     regression = Regression(first.task)
     for anchored in _anchored(targets, stated):
         anchor = first

@@ -12,6 +12,7 @@ from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError
 from commod.scorecard import SCORE_EDITS
 from commod.updates._removed import refuse_removed_value
+from commod.updates._targeted import TargetedUpdate
 
 CHOICES = {
     "points": ("auto", "per unit", "per bin", "integers"),
@@ -22,7 +23,7 @@ CHOICES = {
 }
 
 
-def check_controlled_parameters(update: Any) -> None:
+def check_controlled_parameters(update: TargetedUpdate) -> None:
     """Raise InputError for a parameter that cannot be used."""
     for name in ("max_changes", "max_accuracy_loss", "max_volume_change"):
         if getattr(update, name) is not None:
@@ -47,7 +48,7 @@ def check_controlled_parameters(update: Any) -> None:
         )
 
 
-def _check_confidence(update: Any) -> None:
+def _check_confidence(update: TargetedUpdate) -> None:
     if update.confidence is None:
         return
     check_number(update, "confidence", low=0.5, high=0.9999, include="right", is_share=True)
@@ -69,7 +70,7 @@ def _check_confidence(update: Any) -> None:
         )
 
 
-def _check_lines(update: Any) -> None:
+def _check_lines(update: TargetedUpdate) -> None:
     """Check `max_lines`, and refuse parameters that whole-number points cannot serve."""
     if update.max_lines is not None:
         check_number(update, "max_lines", low=1, whole=True)
@@ -89,7 +90,7 @@ def _check_lines(update: Any) -> None:
         )
 
 
-def _check_version(update: Any) -> None:
+def _check_version(update: TargetedUpdate) -> None:
     """Refuse to fit an update of version 0.2 again whose signs of columns had another meaning."""
     if "sparsity" in vars(update) and update.monotone:
         raise InputError(
@@ -100,7 +101,7 @@ def _check_version(update: Any) -> None:
         )
 
 
-def check_no_weighted_promise(update: Any, sample_weight: Any) -> None:
+def check_no_weighted_promise(update: TargetedUpdate, sample_weight: Any) -> None:
     """Raise InputError for `confidence` with sample weights."""
     if update.confidence is not None and sample_weight is not None:
         raise InputError(
@@ -109,13 +110,15 @@ def check_no_weighted_promise(update: Any, sample_weight: Any) -> None:
         )
 
 
-def check_labels_given(update: Any, is_given: bool) -> None:
+def check_labels_given(update: TargetedUpdate, is_given: bool) -> None:
     """Raise InputError where a parameter compares decisions with labels that were not given."""
     if update.max_accuracy_loss is not None and not is_given:
         raise InputError("max_accuracy_loss compares decisions with labels, but y is None. Pass y.")
 
 
-def given_groups(update: Any, X: Any, sensitive_features: Any, sensitive_probabilities: Any) -> Any:
+def given_groups(
+    update: TargetedUpdate, X: Any, sensitive_features: Any, sensitive_probabilities: Any
+) -> Any:
     """Return the sensitive features, or the groups with the probabilities given in their place."""
     if sensitive_probabilities is None:
         return sensitive_features

@@ -11,12 +11,13 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from commod._data.arrays import Floats, Mask
 from commod._data.codes import check_text
+from commod._data.encoding import Encoding
 from commod._data.parameters import check_choice, check_flag
 from commod._evidence.cut import evidence, stop_at_cut
 from commod._evidence.points import Points
@@ -32,14 +33,15 @@ from commod.updates._found_update import (
     FittedUpdate,
     concept_of_terms,
     favorable_points,
+    given_card,
     is_for_new_rows,
     rule_of,
-    settings_of,
-    store_given,
     with_expectation,
-    without_terms,
 )
-from commod.updates._problem import FitProblem, evidence_task, fit_problem
+from commod.updates._problem import FitProblem, evidence_task
+from commod.updates._targeted import TargetedUpdate
+
+Updated = TypeVar("Updated", bound=TargetedUpdate)
 
 
 class EditPlan(NamedTuple):
@@ -59,7 +61,7 @@ class EditRows(NamedTuple):
     `reader` is an unfitted copy of that update, which has read the rows.
     """
 
-    reader: Any
+    reader: TargetedUpdate
     problem: FitProblem
 
 
@@ -90,7 +92,7 @@ def read_plan(edits: Any, offset: Any, refit: Any, pin: Any, by: Any, note: Any)
     return EditPlan(read_edits(edits), tuple(pin), offset, bool(refit), by, note)
 
 
-def edited_update(update: Any, rows: EditRows, plan: EditPlan) -> Any:
+def edited_update(update: Updated, rows: EditRows, plan: EditPlan) -> Updated:
     """Return a new update with edited points and all figures; `update` stays as it is.
 
     The rows may be used for several edits, also of updates that were edited on them before, as
@@ -99,25 +101,29 @@ def edited_update(update: Any, rows: EditRows, plan: EditPlan) -> Any:
     card = update.scorecard_
     check_editable(card)
     after, is_pinned = _edited_points(card, rows.problem, plan)
-    check_whole(update, after.points)
-    edited, problem = _edited_problem(update, rows, plan, after.is_locked)
+    check_whole(after.points, is_whole=update.has_whole_points)
+    params, locked = update.fitted_params(), locked_columns(plan.edits, rows.reader)
+    if locked:
+        params["locked_features"] = [*params["locked_features"], *locked]
+    edited = type(update)(**params)
+    edited._take_reading(rows.reader)
+    allowed = update.allowed_changes()
+    problem = rows.problem.with_direction(allowed.may_raise, allowed.may_lower)
+    if locked:
+        encoding = _without_terms(problem.encoding, after.is_locked)
+        problem = problem.with_asked(edited._asked()).on(problem.rows, encoding)
     kept, is_edited = ~after.is_locked, after.is_edited | set_by_hand(update)
-    fitted = fit_edit(
-        edited,
-        problem,
-        EditedCard(card, after.points[kept], is_edited[kept], is_pinned[kept]),
-        plan,
-        is_same_rows=fitted_on_same_rows(update, rows.reader),
-    )
+    given = EditedCard(card, after.points[kept], is_edited[kept], is_pinned[kept])
+    is_same_rows = fitted_on_same_rows(update, rows.reader)
+    fitted = fit_edit(problem, given, plan, is_same_rows=is_same_rows)
     record = _record(update, plan)
     edited.edits_, edited._earlier_update = (*update.edits_, record), update
     names = zip(card.encoding.term_names, is_pinned if plan.refit else is_edited, strict=True)
     edited._terms_by_hand = tuple(name for name, is_kept in names if is_kept)
-    edited.promised_, edited.direction_ = None, problem.direction
+    edited.promised_ = None
     points = favorable_points(problem, fitted.found.points)
-    rule = rule_of(edited, problem, fitted.found)
-    store_given(edited, problem, points, rule, concept_of_terms(card)[kept])
-    edited._describe_update(problem)
+    rule, concept = rule_of(problem, fitted.found), concept_of_terms(card)[kept]
+    edited._store_card(problem, given_card(problem, points, rule, concept))
     edited.history_ = {"step": ["edited by hand"], "n_terms": [edited.scorecard_.n_terms_used]}
     edited.history_["change_rate"] = [fitted.found.stop.n_changed / problem.rows.n_people]
     edited._store_figures(problem, fitted)
@@ -134,13 +140,13 @@ def check_editable(card: Scorecard) -> None:
         )
 
 
-def set_by_hand(update: Any) -> Mask:
+def set_by_hand(update: TargetedUpdate) -> Mask:
     """Return the terms of an update whose points were edited, or pinned in its last refit, (d,)."""
     names = update.scorecard_.encoding.term_names
     return np.array([name in update._terms_by_hand for name in names], dtype=bool)
 
 
-def fitted_on_same_rows(update: Any, reader: Any) -> bool:
+def fitted_on_same_rows(update: TargetedUpdate | None, reader: TargetedUpdate) -> bool:
     """Return whether the points of an update, or of one before its edits, come from these rows."""
     while update is not None:
         is_fitted = not update.edits_ or update.edits_[-1].refit
@@ -169,34 +175,9 @@ def _edited_points(
     return after, is_pinned
 
 
-def _edited_problem(
-    update: Any, rows: EditRows, plan: EditPlan, is_locked: Mask
-) -> tuple[Any, FitProblem]:
-    """Return an unfitted copy of the update, with locked columns, and its problem."""
-    params = update.fitted_params()
-    locked = list(dict.fromkeys(edit.name for edit in plan.edits if isinstance(edit, Lock)))
-    if locked:
-        params["locked_features"] = [*params["locked_features"], *locked]
-    edited = type(update)(**params)
-    edited._take_reading(rows.reader)
-    edited.direction_ = update.direction_
-    moves = update._moves(update.direction_)
-    if not locked:
-        return edited, rows.problem.with_direction(*moves)
-    check_locks(rows.reader, plan.edits)
-    encoding = without_terms(rows.problem.encoding, is_locked)
-    if not encoding.columns:
-        raise InputError(
-            "edits locks every column of the scorecard, so no term would be left. Use 'drop' "
-            "instead, or keep a column.",
-            parameter="edits",
-        )
-    return edited, fit_problem(edited, rows.problem.rows, encoding)
-
-
-def check_locks(reader: Any, edits: Sequence[AnyEdit]) -> None:
-    """Refuse to lock a column that is made of the score."""
-    locked = [edit.name for edit in edits if isinstance(edit, Lock)]
+def locked_columns(edits: Sequence[AnyEdit], reader: TargetedUpdate) -> list[str]:
+    """Return the columns that edits lock; refuse one that is made of the score."""
+    locked = list(dict.fromkeys(edit.name for edit in edits if isinstance(edit, Lock)))
     unknown = [name for name in locked if name not in reader._columns_seen]
     if unknown:
         raise InputError(
@@ -204,17 +185,26 @@ def check_locks(reader: Any, edits: Sequence[AnyEdit]) -> None:
             "Use 'drop' for it.",
             parameter="edits",
         )
+    return locked
 
 
-def asks_for_whole(update: Any) -> bool:
-    """Return whether the points of an update must be whole numbers."""
-    return bool(update.fitted_param("points") == "integers")
+def _without_terms(encoding: Encoding, is_locked: Mask) -> Encoding:
+    """Return the terms of all columns that have no locked term (d,); refuse to leave none."""
+    locked = {name for name, gone in zip(encoding.term_columns, is_locked, strict=True) if gone}
+    columns = tuple(column for column in encoding.columns if column.name not in locked)
+    if not columns:
+        raise InputError(
+            "edits locks every column of the scorecard, so no term would be left. Use 'drop' "
+            "instead, or keep a column.",
+            parameter="edits",
+        )
+    return Encoding(columns)
 
 
-def check_whole(update: Any, points: Floats) -> None:
-    """Refuse edited points (d,) that are no whole numbers where the update asks for such points."""
+def check_whole(points: Floats, *, is_whole: bool) -> None:
+    """Refuse edited points (d,) that are no whole numbers where `is_whole` asks for such points."""
     wrong = points[points != np.rint(points)]
-    if asks_for_whole(update) and len(wrong):
+    if is_whole and len(wrong):
         raise InputError(
             f"edits leads to {wrong[0]:g} points, but points='integers' asks for whole numbers. "
             "Give whole numbers, round with Round(1), or fit with points='per bin'.",
@@ -236,19 +226,19 @@ class EditedCard(NamedTuple):
 
 
 def fit_edit(
-    update: Any, problem: FitProblem, edited: EditedCard, plan: EditPlan, *, is_same_rows: bool
+    problem: FitProblem, edited: EditedCard, plan: EditPlan, *, is_same_rows: bool
 ) -> FittedUpdate:
     """Return the edited update with its cut, and what is expected of it.
 
     On the rows that points come from, the cut is counted on values of points that were fitted
     without the fold of each row, beside the edited ones.
     """
-    is_new = is_for_new_rows(update, problem)
-    task = evidence_task(problem, update._target, is_new=is_new)
+    asked, is_new = problem.asked, is_for_new_rows(problem)
+    task = evidence_task(problem, asked.target, is_new=is_new)
     rule = edited.card.rule
     assert rule is not None
-    sign = 1.0 if problem.raising_is_a_gain else -1.0
-    settings = settings_of(update)._replace(nearness=rule.nearness)
+    sign = 1.0 if asked.raising_is_a_gain else -1.0
+    settings = asked.settings._replace(nearness=rule.nearness)
     own = Points(sign * edited.points, sign * edited.card.intercept)
     in_sample = problem.terms.total(own.values, own.intercept)
     card = EvidenceCard(own, in_sample, in_sample)
@@ -270,22 +260,21 @@ def fit_edit(
     found = FoundUpdate(card, cut, rule.nearness, rule.mean_distance, stop, stop.n_changed, 0)
     if plan.offset == "target" and card.points.values.any():  # without evidence nobody changes
         found = recounted(task, card, found, settings)
-    fitted = FittedUpdate(problem, task, found)
-    return with_expectation(update, fitted)
+    return with_expectation(FittedUpdate(problem, task, found))
 
 
 # ---------------------------------------------------------------------------------------------
 # History
 
 
-def figures_of(update: Any) -> EditFigures:
+def figures_of(update: TargetedUpdate) -> EditFigures:
     """Return the figures of a fitted update that a history states."""
     names = ("fairness", "change_rate", "n_gains", "n_losses")
     figures = {name: known(getattr(update, f"{name}_")) for name in names}
     return EditFigures(**figures, reached=bool(update.reached_))
 
 
-def _record(update: Any, plan: EditPlan) -> EditRecord:
+def _record(update: TargetedUpdate, plan: EditPlan) -> EditRecord:
     """Return the record of an edit; `after` is filled in when the figures are known."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     before = figures_of(update)

@@ -1,17 +1,17 @@
-"""The update that a ControlledDebiaser asks for: find it, count its cut, store its scorecard."""
+"""The update that a problem asks for: find it, count its cut, make its scorecard."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.arrays import Floats, Mask
-from commod._data.base_model import ModelScores, ScoreColumn, training_signs
-from commod._data.encoding import Encoding
+from commod._data.base_model import BaseScores, training_signs
+from commod._data.encoding import Encoding, TermTable
 from commod._evidence.cut import Path, Stop, evidence, path_of, stop_on
 from commod._evidence.points import Points, significant
 from commod._evidence.search import (
@@ -33,8 +33,9 @@ from commod._solvers.concepts import Concepts, by_column
 from commod._solvers.threads import single_blas_thread
 from commod._text import MAX_CHANGED
 from commod.exceptions import SeenRowsWarning
-from commod.scorecard import UNREACHED_CUT, EvidenceRule, Scorecard, distances
+from commod.scorecard import UNREACHED_CUT, EvidenceRule, Scorecard, distances, new_decisions
 from commod.updates._fit_rows import FitRows
+from commod.updates._interface import AllowedChanges
 from commod.updates._problem import FitProblem, evidence_task
 
 MAX_REFINEMENTS = 8  # of the counts around a cut
@@ -123,46 +124,38 @@ def with_target(task: EvidenceTask, target: float) -> EvidenceTask:
     return replace(task, required=with_bounds(task.required, (target, *task.bounds[1:])))
 
 
-def settings_of(update: Any) -> Settings:
-    """Return what the parameters of a `ControlledDebiaser` say about the form of the update."""
-    return Settings(
-        borderline=float(update.borderline),
-        max_lines=None if update.max_lines is None else int(update.max_lines),
-        is_whole=update.points == "integers",
-        is_budget=update._is_budget,
-    )
-
-
 def has_enough_people(problem: FitProblem) -> bool:
     """Return whether every rate that is compared counts enough people for folds."""
     counted = problem.compared.n_counted
     return bool(len(counted)) and int(counted.min()) >= MIN_CELL_PEOPLE
 
 
-def is_for_new_rows(update: Any, problem: FitProblem) -> bool:
+def is_for_new_rows(problem: FitProblem) -> bool:
     """Return whether the cut is counted on values that their own row did not shape."""
-    return update.target_on == "new_rows" and has_enough_people(problem)
+    return problem.asked.is_for_new_rows and has_enough_people(problem)
 
 
-def fit_update(update: Any, problem: FitProblem, people: AllPeople | None = None) -> FittedUpdate:
-    """Return the update that a `ControlledDebiaser` asks for, and what is expected of it.
+def fit_update(problem: FitProblem, people: AllPeople | None = None) -> FittedUpdate:
+    """Return the update that a problem asks for, and what is expected of it.
 
     Points come from the rows of `problem`. `people` are all people, where they are more. Gains only
     is kept where it needs no more changes than `borderline` allows.
     """
     with single_blas_thread:
-        is_new = is_for_new_rows(update, problem if people is None else people.problem)
-        fitted = fit_direction(problem, update._target, settings_of(update), is_new=is_new)
-        optimism = optimism_text(update, problem.rows, fitted.task) if is_new else ""
+        is_new = is_for_new_rows(problem if people is None else people.problem)
+        fitted = fit_direction(problem, problem.asked.target, is_new=is_new)
+        optimism = optimism_text(problem, fitted.task) if is_new else ""
         if people is not None:
-            fitted = counted_update(fitted, people, settings_of(update))
-        return with_expectation(update, fitted._replace(optimism=optimism))
+            fitted = counted_update(fitted, people)
+        return with_expectation(fitted._replace(optimism=optimism))
 
 
 def fit_direction(
-    problem: FitProblem, target: float, settings: Settings, *, is_new: bool
+    problem: FitProblem, target: float, settings: Settings | None = None, *, is_new: bool
 ) -> FittedUpdate:
     """Return the update in the direction that the problem allows, or with gains only.
+
+    It has the form that the problem asks for, or the given `settings`.
 
     Where neither reaches the target, losses only is kept if it does: one sum of points may serve
     one direction better than both. It is not tried where the chance of new samples alone keeps the
@@ -170,11 +163,13 @@ def fit_direction(
     before lines are chosen. Where the card of the one that is kept falls short of the target, the
     cards of all are compared.
     """
+    settings = settings or problem.asked.settings
+    raising_is_a_gain = problem.asked.raising_is_a_gain
     regression = Regression(evidence_task(problem, target, is_new=is_new))
     tried = [(problem, find_values(regression, settings))]
     kept, is_any = tried[0], problem.may_raise and problem.may_lower
-    for raises in (problem.raising_is_a_gain, not problem.raising_is_a_gain) if is_any else ():
-        is_gain, stop = raises == problem.raising_is_a_gain, kept[1].valued.stop
+    for raises in (raising_is_a_gain, not raising_is_a_gain) if is_any else ():
+        is_gain, stop = raises == raising_is_a_gain, kept[1].valued.stop
         if stop.is_reached and not (is_gain and stop.n_changed):
             break
         if not is_gain and any(one.is_kept_without_chance for _, one in tried):
@@ -205,13 +200,13 @@ def _is_near(
     return one.is_reached and one.n_changed <= (1 + settings.borderline) * both.n_changed
 
 
-def with_expectation(update: Any, fitted: FittedUpdate) -> FittedUpdate:
+def with_expectation(fitted: FittedUpdate) -> FittedUpdate:
     """Return a fitted update with what is expected of it, if its target is one on new rows.
 
     Something can be expected if its cut was counted on rows new to its points.
     """
     task, stop = fitted.task, fitted.found.stop
-    if update.target_on != "new_rows":
+    if not fitted.problem.asked.is_for_new_rows:
         return fitted
     if not task.is_new:
         return fitted._replace(expectation=Expectation.unknown(len(task.constraints)))
@@ -298,8 +293,9 @@ class AllPeople:
         return None
 
 
-def counted_update(fitted: FittedUpdate, people: AllPeople, settings: Settings) -> FittedUpdate:
+def counted_update(fitted: FittedUpdate, people: AllPeople) -> FittedUpdate:
     """Return an update that was found on some rows with the cut that all people give."""
+    settings = fitted.problem.asked.settings
     counted = people.count(fitted.problem, fitted.task, fitted.found)
     result = recount_on(counted, fitted, settings)
     for _ in range(MAX_REFINEMENTS):
@@ -331,38 +327,57 @@ def recount_on(counted: CountedPeople, fitted: FittedUpdate, settings: Settings)
 
 def favorable_points(problem: FitProblem, points: Points) -> Points:
     """Return points for positive decisions as points for the favourable one, or the reverse."""
-    sign = 1.0 if problem.raising_is_a_gain else -1.0
+    sign = 1.0 if problem.asked.raising_is_a_gain else -1.0
     return Points(sign * points.values + 0.0, sign * points.intercept + 0.0)
 
 
-def store_found(update: Any, problem: FitProblem, found: FoundUpdate) -> None:
-    """Store an update that was found; r = 1 where nobody changes."""
+def card_of(problem: FitProblem, found: FoundUpdate) -> Scorecard:
+    """Return the scorecard of an update that was found; r = 1 where nobody changes."""
     if np.isfinite(found.cut):
-        given, rule = favorable_points(problem, found.points), rule_of(update, problem, found)
-        store_given(update, problem, given, rule, concepts_by_column(problem, given))
-        return
+        given = favorable_points(problem, found.points)
+        return given_card(
+            problem, given, rule_of(problem, found), concepts_by_column(problem, given)
+        )
     n_terms = problem.terms.n_terms
-    rule = EvidenceRule(1.0, favorable_above=is_favorable_above(update))
-    store_given(update, problem, Points(np.zeros(n_terms), 0.0), rule, np.zeros(n_terms, int))
+    rule = EvidenceRule(1.0, favorable_above=problem.asked.is_favorable_above)
+    return given_card(problem, Points(np.zeros(n_terms), 0.0), rule, np.zeros(n_terms, int))
 
 
-def rule_of(update: Any, problem: FitProblem, found: FoundUpdate) -> EvidenceRule:
+def given_card(
+    problem: FitProblem, given: Points, rule: EvidenceRule, concept: NDArray[np.intp]
+) -> Scorecard:
+    """Return points and their rule as a scorecard, bit for bit; `concept` (d,) of each term."""
+    card = scorecard_of(problem.encoding, given, concept, problem.moments[0])
+    return replace(card, rule=rule)
+
+
+def rule_of(problem: FitProblem, found: FoundUpdate) -> EvidenceRule:
     """Return the rule by which the evidence of an update decides; its cut is never infinite."""
     moves = problem.may_raise, problem.may_lower
-    may_gain, may_lose = moves if problem.raising_is_a_gain else moves[::-1]
+    may_gain, may_lose = moves if problem.asked.raising_is_a_gain else moves[::-1]
     return EvidenceRule(
         cut=min(found.cut, UNREACHED_CUT),
         nearness=found.nearness,
         mean_distance=found.mean_distance,
-        favorable_above=is_favorable_above(update),
+        favorable_above=problem.asked.is_favorable_above,
         may_gain=may_gain,
         may_lose=may_lose,
     )
 
 
-def is_favorable_above(update: Any) -> bool:
-    """Return whether a score above the threshold is the favourable decision."""
-    return bool(update._score_label() == update.favorable_label_)
+def ratio_on(
+    card: Scorecard, terms: TermTable, base: BaseScores, allowed: AllowedChanges
+) -> Floats:
+    """Return the effective r of a scorecard on n rows, (n,): 1 where no change is allowed."""
+    assert card.rule is not None
+    ratio = card.rule.ratio(card.evaluate(terms), base.scores, base.threshold)
+    return np.where(allowed.is_open(base), ratio, 1.0)
+
+
+def decisions_of(problem: FitProblem, card: Scorecard) -> Mask:
+    """Return the decisions of a scorecard on the rows of a problem, shape (n,)."""
+    base = problem.rows.base
+    return new_decisions(base, ratio_on(card, problem.terms, base, problem.allowed))
 
 
 def concepts_by_column(problem: FitProblem, given: Points) -> NDArray[np.intp]:
@@ -382,22 +397,6 @@ def concept_of_terms(card: Scorecard) -> NDArray[np.intp]:
         of_column = columns == name
         concept[of_column] = np.abs(card.concept_points[:, of_column]).sum(axis=1).argmax()
     return concept
-
-
-def store_given(
-    update: Any,
-    problem: FitProblem,
-    given: Points,
-    rule: EvidenceRule,
-    concept: NDArray[np.intp],
-) -> None:
-    """Store points as the scorecard of an update, bit for bit; `concept` (d,) of each term."""
-    card = scorecard_of(problem.encoding, given, concept, problem.moments[0])
-    update.concept_weights_ = card.concept_points * problem.scale
-    update.concept_contributions_ = card.contributions
-    update.intercept_ = float(given.intercept - card.contributions @ card.concept_intercepts)
-    update.term_names_ = problem.encoding.term_names
-    update.scorecard_ = replace(card, rule=rule)
 
 
 def scorecard_of(
@@ -421,27 +420,19 @@ def scorecard_of(
     )
 
 
-def without_terms(encoding: Encoding, is_locked: NDArray[np.bool_]) -> Encoding:
-    """Return the terms of all columns that have no locked term."""
-    locked = {name for name, gone in zip(encoding.term_columns, is_locked, strict=True) if gone}
-    return Encoding(tuple(column for column in encoding.columns if column.name not in locked))
-
-
 # ---------------------------------------------------------------------------------------------
 # Base models that have seen the fit rows
 
 
-def optimism_text(update: Any, rows: FitRows, task: EvidenceTask) -> str:
+def optimism_text(problem: FitProblem, task: EvidenceTask) -> str:
     """Return what is known about a base model that has seen the fit rows; empty if it has not.
 
     A finding that rests on the accuracy is also a warning. Nothing is found where the base model
     may have read other columns: with a `ScoreColumn` and with locked columns.
     """
-    model = update.estimator
-    is_column = isinstance(model, ScoreColumn)
-    reads_others = model.reads_others if isinstance(model, ModelScores) else is_column
-    if reads_others or update.locked_features:
+    if problem.asked.model_reads_others:
         return ""
+    rows = problem.rows
     excess = accuracy_excess(rows, task)
     if excess is None:
         return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -14,6 +14,7 @@ from scipy.optimize import linprog
 from commod._data.arrays import Floats, Mask
 from commod._data.encoding import BinTerms, CategoryTerms, Encoding, TermTable, learn_encoding
 from commod._data.labels import is_label_in
+from commod._evidence.search import Settings
 from commod._evidence.task import N_FOLDS, Caps, EvidenceTask, Required
 from commod._people import KnownLimit, People
 from commod._statistics.promises import fairness_interval, sampled_interval
@@ -21,7 +22,7 @@ from commod._text import did_you_mean, list_names, shown
 from commod.exceptions import InputError
 from commod.metrics._cells import Cells
 from commod.metrics._constraint import Constraint
-from commod.metrics._language import FairnessConstraint, bounded
+from commod.metrics._language import FairnessConstraint
 from commod.scorecard import distances
 from commod.updates._fit_rows import FitRows, point_rows
 from commod.updates._interface import AllowedChanges
@@ -43,26 +44,96 @@ SAME_IN_EVERY_DIRECTION = (
 
 
 @dataclass(frozen=True)
+class Asked:
+    """All that a `ControlledDebiaser` is asked for, with the labels of its base model.
+
+    - `stated`: the constraints. The first one has a `target`, the others keep their bounds.
+    - `is_for_new_rows`: whether the target is one on new people.
+    - `settings`: the form of the update. `caps`: hard limits on what it changes.
+    - `min_category_size`, `locked`, `has_bins`: how terms are learned from columns.
+    - `monotone`: +1 or −1 for columns that may only raise, or only lower, the evidence.
+    - `max_margin`: the largest |score − threshold| at which a decision may change; None: any.
+    - `confidence`: that of a promise; None without one.
+    - `raising_is_a_gain`: whether a decision that becomes positive is a gain for the person.
+    - `is_favorable_above`: whether a score above the threshold is the favourable decision.
+    - `model_reads_others`: whether the base model may read columns that the update does not.
+    """
+
+    stated: tuple[FairnessConstraint, ...]
+    target: float
+    direction: str
+    is_for_new_rows: bool
+    settings: Settings
+    caps: Caps
+    min_category_size: int
+    locked: Collection[str]
+    has_bins: bool
+    monotone: Mapping[str, int]
+    max_margin: float | None
+    confidence: float | None
+    raising_is_a_gain: bool
+    is_favorable_above: bool
+    model_reads_others: bool
+
+    def problem(self, rows: FitRows, encoding: Encoding | None = None) -> FitProblem:
+        """Return the problem of a fit on `rows`; without an encoding, learn it from them.
+
+        Of very many rows, it is learned from those that points come from.
+        """
+        moves = moves_of(self.direction, self.raising_is_a_gain)
+        if encoding is None:
+            encoding = self.learn_terms(point_rows(rows))
+        terms = encoding.encode(rows.columns)
+        problem = FitProblem(rows, encoding, terms, self, self.stated, *moves)
+        problem.check_cells()
+        return problem
+
+    def learn_terms(self, rows: FitRows) -> Encoding:
+        """Return the terms of the columns of `rows`.
+
+        Whole-number points are those of bins. Numbers count from their rounded mean, so that three
+        digits are enough for points per unit.
+        """
+        return learn_encoding(
+            rows.columns,
+            rows.weight,
+            min_category_size=self.min_category_size,
+            locked=self.locked,
+            numeric="bins" if self.has_bins else "unit",
+            centred=True,
+        )
+
+
+def moves_of(direction: str, raising_is_a_gain: bool) -> tuple[bool, bool]:
+    """Return whether decisions may become positive, and may become negative, in a direction.
+
+    Examples
+    --------
+    >>> moves_of("any", True), moves_of("gains_only", False)
+    ((True, True), (False, True))
+    """
+    if direction == "any":
+        return True, True
+    may_raise = raising_is_a_gain == (direction == "gains_only")
+    return may_raise, not may_raise
+
+
+@dataclass(frozen=True)
 class FitProblem:
     """Rows, terms and requirements of one fit.
 
-    - `stated`: the constraints. The target of the first one moves, the others keep their bounds.
+    - `asked`: what the update is asked for.
+    - `stated`: the constraints, in which bounds may be loosened; see `People.loosened`.
     - `may_raise`, `may_lower`: whether decisions may become positive, and may become negative.
-    - `monotone`: +1 or −1 for columns that may only raise, or only lower, the evidence.
-    - `raising_is_a_gain`: whether a decision that becomes positive is a gain for the person.
-    - `max_margin`: the largest |score − threshold| at which a decision may change; None: any.
     """
 
     rows: FitRows
     encoding: Encoding
     terms: TermTable
+    asked: Asked
     stated: tuple[FairnessConstraint, ...]
-    caps: Caps
     may_raise: bool
     may_lower: bool
-    monotone: Mapping[str, int]
-    raising_is_a_gain: bool = True
-    max_margin: float | None = None
 
     @property
     def constraint(self) -> Constraint:
@@ -79,7 +150,24 @@ class FitProblem:
         """Return the direction of changes by the name that users give it."""
         if self.may_raise and self.may_lower:
             return "any"
-        return "gains_only" if self.may_raise == self.raising_is_a_gain else "losses_only"
+        return "gains_only" if self.may_raise == self.asked.raising_is_a_gain else "losses_only"
+
+    @property
+    def allowed(self) -> AllowedChanges:
+        """Return which decisions may change."""
+        return AllowedChanges(self.may_raise, self.may_lower, self.asked.max_margin)
+
+    def on(self, rows: FitRows, encoding: Encoding | None = None) -> FitProblem:
+        """Return the same question of other rows; without an encoding, learn it from them."""
+        return self.asked.problem(rows, encoding).with_direction(self.may_raise, self.may_lower)
+
+    def with_asked(self, asked: Asked) -> Self:
+        """Return the problem of another request for the same constraints of the same rows."""
+        return self._with(asked=asked)
+
+    def in_asked_direction(self) -> Self:
+        """Return the problem where decisions may change in the directions that were asked for."""
+        return self.with_direction(*moves_of(self.asked.direction, self.asked.raising_is_a_gain))
 
     def with_direction(self, may_raise: bool, may_lower: bool) -> Self:
         """Return the problem where decisions may only change in the given directions."""
@@ -185,7 +273,7 @@ class FitProblem:
     def _n_changeable(self) -> tuple[Counts, Counts]:
         """Return how many rows of each cell could be raised, and lowered, if both were allowed."""
         decisions = self.rows.base.decisions
-        open_rows = AllowedChanges(max_margin=self.max_margin).mask(self.rows.base)
+        open_rows = AllowedChanges(max_margin=self.asked.max_margin).mask(self.rows.base)
         raisable, lowerable = (
             self.compared.cells.totals((open_rows & rows) * self.rows.each)
             for rows in (~decisions, decisions)
@@ -221,8 +309,7 @@ class FitProblem:
     @cached_property
     def may_change(self) -> Mask:
         """Return the rows whose decision may change, shape (n,)."""
-        allowed = AllowedChanges(self.may_raise, self.may_lower, self.max_margin)
-        return allowed.mask(self.rows.base)
+        return self.allowed.mask(self.rows.base)
 
     @cached_property
     def fold(self) -> NDArray[np.int8]:
@@ -294,7 +381,7 @@ def evidence_task(problem: FitProblem, target: float, *, is_new: bool = True) ->
         label=rows.label,
         constraints=compared.cells.constraints,
         required=required,
-        caps=problem.caps,
+        caps=problem.asked.caps,
         is_new=is_new,
     )
 
@@ -323,9 +410,12 @@ def _term_kinds(problem: FitProblem) -> tuple[NDArray[np.intp], Mask, Mask, Floa
     """Return the column of each term, whether it is a level or a bin, and its sign, (d,) each."""
     kinds = []
     # A column that must not help has no positive points. Counted decisions may be losses.
-    gain = 1.0 if problem.raising_is_a_gain else -1.0
+    gain = 1.0 if problem.asked.raising_is_a_gain else -1.0
     for number, spec in enumerate(problem.encoding.columns):
-        sign, is_level = gain * problem.monotone.get(spec.name, 0), isinstance(spec, CategoryTerms)
+        sign, is_level = (
+            gain * problem.asked.monotone.get(spec.name, 0),
+            isinstance(spec, CategoryTerms),
+        )
         n_values = spec.n_terms - (not isinstance(spec, CategoryTerms) and spec.has_missing_term)
         kinds += [(number, is_level, isinstance(spec, BinTerms), sign)] * n_values
         kinds += [(number, is_level, False, 0.0)] * (spec.n_terms - n_values)
@@ -334,60 +424,7 @@ def _term_kinds(problem: FitProblem) -> tuple[NDArray[np.intp], Mask, Mask, Floa
 
 
 # ---------------------------------------------------------------------------------------------
-# The question that a ControlledDebiaser asks
-
-
-def fit_problem(update: Any, rows: FitRows, encoding: Encoding | None = None) -> FitProblem:
-    """Return the problem of a fit on `rows`; without an encoding, learn it from them.
-
-    Of very many rows, it is learned from those that points come from.
-    """
-    if encoding is None:
-        encoding = learn_terms(update, point_rows(rows))
-    monotone = dict(update.monotone or {})
-    check_monotone(monotone, [column.name for column in rows.columns])
-    return problem_of(update, rows, encoding, encoding.encode(rows.columns), monotone)
-
-
-def learn_terms(update: Any, rows: FitRows) -> Encoding:
-    """Return the terms of the columns of `rows`.
-
-    Whole-number points are those of bins. Numbers count from their rounded mean, so that three
-    digits are enough for points per unit.
-    """
-    return learn_encoding(
-        rows.columns,
-        rows.weight,
-        min_category_size=update.min_category_size,
-        locked=update.locked_features,
-        numeric="bins" if update.points in ("per bin", "integers") else "unit",
-        centred=True,
-    )
-
-
-def problem_of(
-    update: Any,
-    rows: FitRows,
-    encoding: Encoding,
-    terms: TermTable,
-    monotone: Mapping[str, int],
-) -> FitProblem:
-    """Return the problem of a fit on rows whose terms are known."""
-    may_raise, may_lower = update._may_move()
-    problem = FitProblem(
-        rows=rows,
-        encoding=encoding,
-        terms=terms,
-        stated=(bounded(update._constraint), *update.standing()),
-        caps=Caps(update.max_changes, update.max_accuracy_loss, update.max_volume_change),
-        may_raise=may_raise,
-        may_lower=may_lower,
-        monotone=monotone,
-        max_margin=update.max_margin,
-        raising_is_a_gain=update._raising_is_a_gain(),
-    )
-    problem.check_cells()
-    return problem
+# Limits and intervals
 
 
 def proven_limit(problem: FitProblem, target: float, *, raise_only: bool | None = None) -> float:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +26,13 @@ from commod.metrics._constraint import Constraint
 from commod.updates._fit_rows import FitRows
 from commod.updates._found_update import (
     FittedUpdate,
+    card_of,
+    decisions_of,
     fit_direction,
     has_enough_people,
     is_degenerate,
-    settings_of,
 )
-from commod.updates._problem import FitProblem, fit_problem
+from commod.updates._problem import FitProblem
 
 Failure = Literal["", "degenerate", "unfair", "too few rows"]
 Table = tuple[NDArray[np.int64], NDArray[np.int64]]  # sizes and positives of the cells
@@ -39,57 +40,51 @@ Table = tuple[NDArray[np.int64], NDArray[np.int64]]  # sizes and positives of th
 N_TESTED_TARGETS = 24  # between the target and parity, for the updates that a promise is tested on
 
 
-def fit_promise(update: Any, problem: FitProblem) -> None:
-    """Store in a `ControlledDebiaser` the cheapest update whose promise holds."""
+def fit_promise(problem: FitProblem) -> tuple[FittedUpdate, PromiseTest]:
+    """Return the cheapest update whose promise holds, and how its promise was tested."""
     with single_blas_thread:
-        fit_half, held_out = _halves(update, problem)
-        tested = fairest_first(cut_path(update, fit_half))
-    constraint, target = update._constraint, update._target
-    update.direction_ = tested[0].problem.direction
-    held_out = fit_problem(update, held_out.rows, fit_half.encoding)  # in this direction
+        fit_half, held_out = _halves(problem)
+        tested = fairest_first(cut_path(fit_half))
+    constraint, asked = problem.constraint, problem.asked
+    assert asked.confidence is not None
+    kept = tested[0].problem  # all of them have its direction
+    held_out = held_out.with_direction(kept.may_raise, kept.may_lower)
     base = held_out.rows.base.decisions
-    tables: list[Table] = []
-    degenerate, change_rates = [], []
-    for one in tested:
-        update._store_update(one)
-        decisions = update._decisions_on(held_out)
-        tables.append(held_out.counts(decisions))
-        degenerate.append(is_degenerate(base, decisions))
-        change_rates.append(float(np.mean(base != decisions)))
+    decisions = [decisions_of(held_out, card_of(one.problem, one.found)) for one in tested]
+    tables: list[Table] = [held_out.counts(decided) for decided in decisions]
+    degenerate = [is_degenerate(base, decided) for decided in decisions]
     unchanged = held_out.counts(base)
-    confidence = float(update.confidence)
-    choice = choose_update(constraint, tables, unchanged, target, confidence, degenerate)
-    update.promised_ = choice.is_promised
-    kept = tested[choice.kept or 0]
+    confidence = float(asked.confidence)
+    choice = choose_update(constraint, tables, unchanged, asked.target, confidence, degenerate)
+    fitted = tested[choice.kept or 0]
     if choice.kept is None:  # no decision changes
-        kept = kept._replace(found=replace(kept.found, cut=np.inf))
-    update._store_update(kept)
+        fitted = fitted._replace(found=replace(fitted.found, cut=np.inf))
     table: Table = unchanged if choice.kept is None else tables[choice.kept]
-    factor = rows_factor(constraint, *table, target, confidence)
+    factor = rows_factor(constraint, *table, asked.target, confidence)
     observed = constraint.value_from_counts(*tables[0])
-    test = PromiseTest(
-        problem=fit_problem(update, problem.rows, fit_half.encoding),  # the terms that have points
+    return fitted, PromiseTest(
+        held_out=held_out,
+        problem=kept.on(problem.rows, fit_half.encoding),  # the terms that have points
         n_rows_needed=factor * 2 * len(held_out.rows),
         choice=choice,
         observed=float("nan") if observed is None else float(observed),
         promised=promised_fairness(constraint, *tables[0], confidence),
-        change_rate=change_rates[0],
+        change_rate=float(np.mean(base != decisions[0])),
     )
-    update._store_figures(held_out, kept, test)
 
 
-def cut_path(update: Any, problem: FitProblem) -> list[FittedUpdate]:
+def cut_path(problem: FitProblem) -> list[FittedUpdate]:
     """Return updates with the same points, and cuts from the target up to near parity."""
-    is_new = has_enough_people(problem)
-    fitted = fit_direction(problem, update._target, settings_of(update), is_new=is_new)
-    path, constraint = fitted.path, problem.constraint
-    ends = update._target, constraint.near_ideal
+    target, constraint = problem.asked.target, problem.constraint
+    fitted = fit_direction(problem, target, is_new=has_enough_people(problem))
+    ends = target, constraint.near_ideal
     ends = ends if constraint.shortfall(*ends) < 0 else (ends[0], constraint.ideal)
     targets = np.linspace(*ends, N_TESTED_TARGETS).tolist()
+    path = fitted.path
     return [fitted, *(fitted.at_target(target, path) for target in targets)]
 
 
-def _halves(update: Any, problem: FitProblem) -> tuple[FitProblem, FitProblem]:
+def _halves(problem: FitProblem) -> tuple[FitProblem, FitProblem]:
     """Return the problem on the half to fit on, and on the held-out half."""
     sizes, _ = problem.counts(problem.rows.base.decisions)
     if (sizes < 2).any():
@@ -99,9 +94,8 @@ def _halves(update: Any, problem: FitProblem) -> tuple[FitProblem, FitProblem]:
         )
     first, second = split_in_halves(problem.rows)
     # Terms are learned from the fit half, so `min_category_size` counts people of that half.
-    fit_half = fit_problem(update, problem.rows.take(first))
-    held_out = fit_problem(update, problem.rows.take(second), fit_half.encoding)
-    return fit_half, held_out
+    fit_half = problem.on(problem.rows.take(first))
+    return fit_half, problem.on(problem.rows.take(second), fit_half.encoding)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -159,13 +153,14 @@ class Choice(NamedTuple):
 
 
 class PromiseTest(NamedTuple):
-    """How a promise was tested; `problem` is that of all rows.
+    """How a promise was tested on the `held_out` rows; `problem` is that of all rows.
 
     `n_rows_needed` is the number of rows that the promise would need. `observed` and `promised` are
     the fairness of the first tested update on the held-out rows, and its bound for new people.
     `change_rate` is its share of changes there.
     """
 
+    held_out: FitProblem
     problem: FitProblem
     n_rows_needed: float
     choice: Choice

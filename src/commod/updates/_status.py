@@ -75,7 +75,8 @@ def sentences(
         yield from edit_texts(update, goal, is_missed=is_missed, groups=covered)
     elif update._is_budget:
         best = f"the best {metric} found {covered}".rstrip()
-        yield f"This is {best} with at most {problem.caps.changes:.1%} of the decisions changed."
+        cap = problem.asked.caps.changes
+        yield f"This is {best} with at most {cap:.1%} of the decisions changed."
     elif expectation is None or not expectation.is_known or (is_missed and not update.reached_):
         yield target_text(goal, not is_missed, covered, is_success=not update._is_degenerate)
     if expectation is not None:
@@ -129,14 +130,14 @@ def limit_texts(update: Any, problem: FitProblem, goal: str, *, is_test: bool) -
         goal = "The set of all bounds"
     # A target that is expected on new people may be missed on the fit rows by chance.
     if is_missed and not (update.reached_ or update._is_budget or is_test):
-        asked = problem.with_direction(*update._moves(update.direction))
+        asked = problem.in_asked_direction()
         limit = proven_limit(asked, update.target_)
         if np.isinf(limit):
             yield f"{goal} cannot be reached with direction={update.direction!r} by any update."
         else:
             needs = f"{goal} needs at least {limit:.1%} of decisions changed, {knowing}"
             unknown = f"How many changes {goal} needs is not known"
-            reason = why_missed(update, problem.caps)
+            reason = why_missed(update, problem.asked.caps)
             yield f"{unknown if np.isnan(limit) else needs}; {reason}."
     if update.n_losses_ > update.n_gains_ and update.direction == "any":
         limit = proven_limit(same, update.fairness_, raise_only=update._raising_is_a_gain())
@@ -149,7 +150,7 @@ def same_fairness(update: Any, problem: FitProblem) -> FitProblem:
 
     It has the direction that the user states. A bound that stands and is missed is what is reached.
     """
-    asked = problem.with_direction(*update._moves(update.fitted_param("direction")))
+    asked = problem.in_asked_direction()
     return asked.loosened(_standing_values(update, problem))
 
 

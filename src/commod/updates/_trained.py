@@ -74,9 +74,9 @@ def draw_seeds(models: Sequence[Any]) -> NDArray[np.int64]:
     return np.array([check_random_state(model.random_state).randint(2**31 - 1) for model in models])
 
 
-def check_layers(update: Any, name: str) -> None:
+def check_layers(values: Any, name: str) -> None:
     """Raise InputError unless the sizes of hidden layers are positive whole numbers."""
-    value = getattr(update, name)
+    value = getattr(values, name)
     is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
     sizes = value if is_list else [None]
     if not all((type(n) is int or isinstance(n, np.integer)) and n > 0 for n in sizes):

@@ -136,6 +136,17 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_: NDArray[Any]
     feature_names_in_: NDArray[Any]
     status_: str
+    n_rows_: int
+    change_rate_: float
+    n_gains_: float
+    n_losses_: float
+    fairness_: float
+    base_fairness_: float
+    values_: dict[str, float]
+    base_values_: dict[str, float]
+    accuracy_: float
+    base_accuracy_: float
+    target_: float
     groups_left_out_: tuple[LeftOutGroup, ...]
     _group_texts: tuple[status.GroupText, ...] = ()
     _params_of_fit: dict[str, Any]

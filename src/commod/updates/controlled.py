@@ -12,23 +12,22 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from commod._data.base_model import BaseScores
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding
-from commod._people import all_kept
-from commod._record import EditRecord, Request
-from commod._text import capitalised
 from commod.exceptions import InputError, TargetWarning
-from commod.scorecard import DISTANCE_COLUMN, new_decisions
-from commod.updates import _status as status
-from commod.updates._candidates import candidates_of
+from commod.scorecard import Scorecard
+from commod.updates._candidates import CountedCandidate, sweep_targets
 from commod.updates._controlled_parameters import (
     check_controlled_parameters,
     check_labels_given,
     check_no_weighted_promise,
     given_groups,
 )
-from commod.updates._edit import EditRows, asks_for_whole, edited_update, read_plan
+from commod.updates._edit import (
+    EditRows,
+    edited_update,
+    read_plan,
+)
 from commod.updates._fit_rows import (
     may_come_whole,
     ordered_by_hash,
@@ -36,34 +35,26 @@ from commod.updates._fit_rows import (
 )
 from commod.updates._found_update import (
     AllPeople,
-    FittedUpdate,
-    fit_update,
-    is_degenerate,
-    store_found,
+    card_of,
 )
 from commod.updates._interface import (
-    AllowedChanges,
     Grid,
     RawRows,
     Sweep,
     read_grid,
     read_numbers,
-    set_target,
-    tell,
 )
 from commod.updates._problem import (
     FitProblem,
-    fit_problem,
-    metric_interval,
+    check_monotone,
     point_problem,
-    smallest_share,
 )
-from commod.updates._promise import PromiseTest, fit_promise
+from commod.updates._promise import fit_promise
 from commod.updates._removed import naming_successors
-from commod.updates.ratio import RatioUpdate
+from commod.updates._targeted import TargetedUpdate, set_target
 
 
-class ControlledDebiaser(RatioUpdate):
+class ControlledDebiaser(TargetedUpdate):
     """The update with the fewest changes that reaches a stated target.
 
     It learns a scorecard v(x) on the raw columns: evidence about the groups that the constraint
@@ -234,14 +225,6 @@ class ControlledDebiaser(RatioUpdate):
     (True, True)
     """
 
-    promised_: bool | None
-    _few_people_texts: tuple[str, ...]
-
-    scorecard_: Any
-    edits_: tuple[EditRecord, ...] = ()
-    _earlier_update: Any = None
-    _terms_by_hand: tuple[str, ...] = ()
-
     @naming_successors
     def __init__(
         self,
@@ -403,7 +386,9 @@ pandas frame, or path of Parquet files
         )
         scoring = score_column(self, frame, named)
         with self._as_it_was_on_error(), scoring as (scored, with_score):
-            fit_frame(self, scored, with_score)
+            whole = fit_frame(self, scored, with_score)
+            if whole is not None:
+                self._fit_prepared(self._prepare(*whole[:4], hashes=whole.hashes))
         if not self.reached_ or self.promised_ is False:
             warnings.warn(self.status_, TargetWarning, stacklevel=2)
         return self
@@ -527,7 +512,9 @@ pandas frame, or path of Parquet files
             rows = rows.take(np.flatnonzero(rows.weight))
         if not may_come_whole(len(rows)):
             self._scores_digest = None  # an engine does not bring all scores here
-        return fit_problem(self, ordered_by_hash(rows), encoding)
+        asked = self._asked()
+        check_monotone(asked.monotone, [column.name for column in rows.columns])
+        return asked.problem(ordered_by_hash(rows), encoding)
 
     def _fit_prepared(self, problem: FitProblem) -> None:
         """Find the update of a problem, or the one whose promise holds, and store it.
@@ -535,7 +522,7 @@ pandas frame, or path of Parquet files
         A promise rests on the rows that points come from: half of them fit, and half of them test.
         """
         if self.confidence is not None:
-            fit_promise(self, point_problem(problem))
+            self._store_fit(*fit_promise(point_problem(problem)))
         else:
             problem.rows.columns.clear()  # only a promise encodes them again, and they are large
             self._fit_problem(problem)
@@ -546,143 +533,7 @@ pandas frame, or path of Parquet files
         super()._check_parameters()
         check_controlled_parameters(self)
 
-    @property
-    def _target(self) -> float:
-        """Return the target; the ideal where only a budget was given."""
-        is_floor, target = self._constraint.higher_is_fairer, self._stated_target
-        if target is not None:
-            return max(float(target), 1e-9) if is_floor else float(target)
-        if self._is_budget:
-            return self._constraint.ideal
-        return 0.8 if is_floor else 0.1
-
-    @property
-    def _is_budget(self) -> bool:
-        """Return whether a budget of changes was given and no target."""
-        has_cap = self.fitted_param("max_changes") is not None
-        return has_cap and self._stated_target is None
-
-    @property
-    def _stated_target(self) -> float | None:
-        """Return the parameter `target`, or the bound of the first constraint; None without."""
-        target = self.fitted_param("target")
-        return self.stated().bounds[0] if target is None else target
-
-    def _may_move(self) -> tuple[bool, bool]:
-        """Return whether decisions may become positive, and may become negative."""
-        return self._moves(self.direction_ if hasattr(self, "direction_") else self.direction)
-
-    def _moves(self, direction: str) -> tuple[bool, bool]:
-        if direction == "any":
-            return True, True
-        may_raise = self._raising_is_a_gain() == (direction == "gains_only")
-        return may_raise, not may_raise
-
-    # -- storing a fit ---------------------------------------------------------------------
-
-    def _fit_problem(self, problem: FitProblem) -> None:
-        """Find the update of a problem, and store it with its figures."""
-        part = point_problem(problem)
-        self._store_fit(fit_update(self, part, None if part is problem else AllPeople(problem)))
-
-    def _store_fit(self, fitted: FittedUpdate) -> None:
-        """Store an update that makes no promise, with its figures on all people."""
-        self.promised_ = None
-        self._store_update(fitted)
-        self._store_figures(fitted.problem, fitted)
-
-    def _store_update(self, fitted: FittedUpdate) -> None:
-        """Store an update as a scorecard, in the direction that it keeps."""
-        problem, found = fitted.problem, fitted.found
-        self.direction_ = problem.direction
-        store_found(self, problem, found)
-        self._describe_update(problem)
-        self.history_ = {
-            "step": ["fewest changes", "nearness"],
-            "change_rate": [n / fitted.n_people for n in (found.fewest, found.stop.n_changed)],
-            "n_terms": [self.scorecard_.n_terms_used] * 2,
-        }
-
-    def _describe_update(self, problem: FitProblem) -> None:
-        """Store what follows from the scorecard: its nearness, and terms that few people share."""
-        self.nearness_ = self.scorecard_.rule.nearness
-        n_people = problem.terms.n_people(problem.rows.weight)
-        self._few_people_texts = status.few_people_sentences(n_people, self.scorecard_.points)
-
-    def _decisions_on(self, problem: FitProblem) -> NDArray[np.bool_]:
-        """Return the decisions of the stored update on the rows of a problem, shape (n,)."""
-        return new_decisions(problem.rows.base, self._ratio_on(problem))
-
-    def _ratio_on(self, problem: FitProblem) -> NDArray[np.float64]:
-        """Return the effective r of the stored update on the rows of a problem, shape (n,)."""
-        ratio = self._ratio_function().evaluate(problem.terms)
-        return self._effective(problem.rows.base, ratio)
-
-    def _store_figures(
-        self,
-        problem: FitProblem,
-        fitted: FittedUpdate,
-        test: PromiseTest | None = None,
-    ) -> None:
-        """Measure the stored update on the rows of a problem and write `status_`.
-
-        `test` is the test of a promise on these rows; None without `confidence`. Where the cut was
-        counted on more people, figures are those of all of them. Only how changed people score is
-        measured on the rows that points come from.
-        """
-        tell("measuring the update")
-        status.store_expectation(self, fitted.expectation)
-        self._store_calibration(fitted.problem.rows, self._ratio_on(fitted.problem))
-        decisions = self._decisions_on(problem)
-        if fitted.counted is None:
-            self._store_outcome(problem.rows, decisions)
-        else:
-            part = problem.rows, decisions
-            problem, decisions = fitted.counted.measured(fitted.changed)
-            self._store_outcome(problem.rows, decisions)
-            self.outscoring_ = status.outscoring_figures(*part, self._raising_is_a_gain())
-        self.target_ = self._target
-        is_met = self._constraint.is_met(self.fairness_, self._target)
-        is_met = is_met and problem.keeps_standing(decisions)
-        if fitted.expectation is not None:
-            is_met = fitted.expectation.is_reached
-            is_met = is_met and all_kept(problem.standing, fitted.expectation.values[1:])
-        rows = problem.rows
-        self._is_degenerate = is_degenerate(rows.base.decisions, decisions, rows.people)
-        self.reached_ = bool(self._is_budget or is_met) and not self._is_degenerate
-        level = float(self.confidence or 0.95)
-        self.fairness_interval_ = metric_interval(problem, decisions, level)
-        self.limit_ = smallest_share(status.same_fairness(self, problem), self.fairness_)
-        status.store_unknown(self, problem, decisions)
-        (left_out,), covered = self._group_texts, status.covered_text(problem.rows)
-        if test is not None:
-            # Small groups are counted on all rows, because half of them are too few to say much.
-            rows, decisions = test.problem.rows, self._decisions_on(test.problem)
-            halves = f"on the {rows.n_people:,} rows of both halves"
-            left_out = self._store_left_out(rows, decisions, halves)
-            covered = status.covered_text(problem.rows, with_held_out_rows=True)
-        self._group_texts = (covered, left_out, status.smallest_cell_text(problem))
-        sentences = status.sentences(self, problem, fitted, test)
-        self.status_ = " ".join(map(capitalised, sentences))  # the name of a metric may come first
-
-    # -- applying ---------------------------------------------------------------------
-
-    def _reads_distance(self) -> bool:
-        """Return whether the terms have the distance, which is no column of X: those of 0.2 may."""
-        if "reads_score_" not in vars(self):
-            return False
-        names = {column.name for column in self.scorecard_.encoding.columns}
-        return DISTANCE_COLUMN in names.difference(self._columns_seen)
-
-    def _effective(self, base: BaseScores, total: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.where(self.allowed_changes().is_open(base), super()._effective(base, total), 1.0)
-
     # -- internal interface: see _interface.py -----------------------------------------------------
-
-    def asked_changes(self) -> AllowedChanges:
-        """Return which changes the user allows; `direction_` may be narrower."""
-        may_raise, may_lower = self._moves(self.fitted_param("direction"))
-        return self.allowed_changes()._replace(may_raise=may_raise, may_lower=may_lower)
 
     def sweep(
         self, rows: RawRows, targets: Sequence[float] | None = None, grid: Grid | None = None
@@ -694,7 +545,15 @@ pandas frame, or path of Parquet files
             set_target(clone(self), target)._check_parameters()
         model = clone(self).set_params(confidence=None)
         problem = model._prepare(*rows, None)
-        return Sweep(candidates_of(model, problem, targets), model)
+        part = point_problem(problem)
+        cards: dict[int, Scorecard] = {}
+        people = None if part is problem else AllPeople(problem)
+        first, swept = sweep_targets(part, people, targets)
+        model._store_card(first.problem, card_of(first.problem, first.found))
+        candidates = [
+            CountedCandidate(one.settings, model, problem, one.fitted, cards) for one in swept
+        ]
+        return Sweep(candidates, model)
 
     def edit_rows(
         self,
@@ -710,23 +569,3 @@ pandas frame, or path of Parquet files
         encoding = self.scorecard_.encoding
         problem = reader._prepare(X, y, groups, sample_weight, encoding)
         return EditRows(reader, problem)
-
-    def request(self) -> Request:
-        """Return what the user asked of this update, as a record."""
-        names = (
-            "max_changes",
-            "max_accuracy_loss",
-            "max_volume_change",
-            "max_margin",
-            "confidence",
-        )
-        asked: dict[str, Any] = {name: self.fitted_param(name) for name in names}
-        asked = {name: value if value is None else float(value) for name, value in asked.items()}
-        return replace(
-            super().request(),
-            points="integers" if asks_for_whole(self) else None,
-            target=None if self._is_budget else float(self.target_),
-            score_edit=self.fitted_param("score_edit"),
-            direction=self.fitted_param("direction"),
-            **asked,
-        )

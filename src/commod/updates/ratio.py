@@ -239,8 +239,8 @@ class RatioUpdate(BaseUpdate):
         audit : Audit, default=None
             An audit of this update. The patch carries its digest; see `Patch.with_audit`.
         """
-        self._linear("scorecard, and a patch is one: it needs a linear ratio")
-        patch = patch_of(self, self.allowed_changes())
+        card = self._linear("scorecard, and a patch is one: it needs a linear ratio")
+        patch = patch_of(self, card, self.calibration_, self.allowed_changes())
         return patch if audit is None else patch.with_audit(audit)
 
     def edit(self, *args: Any, **kwargs: Any) -> Self:

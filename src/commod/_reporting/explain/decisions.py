@@ -25,7 +25,7 @@ from commod._statistics.score_map import map_scores
 from commod._text import shorten
 from commod.exceptions import InputError
 from commod.updates._interface import ReadRows, RowEvaluation
-from commod.updates.base import check_update
+from commod.updates.base import BaseUpdate, check_update
 
 CHUNK = 50_000  # rows that are encoded at the same time
 LONGEST_SETTING = 60  # characters
@@ -102,7 +102,7 @@ def decisions_of_labels(
     )
 
 
-def check_labels(update: Any, pos_label: Any, favorable_label: Any) -> None:
+def check_labels(update: BaseUpdate, pos_label: Any, favorable_label: Any) -> None:
     """Refuse labels that are not the update's own."""
     for name, given in (("pos_label", pos_label), ("favorable_label", favorable_label)):
         own = getattr(update, f"{name}_", None)
@@ -113,7 +113,7 @@ def check_labels(update: Any, pos_label: Any, favorable_label: Any) -> None:
 
 
 def decisions_of_update(
-    update: Any, X: Any, sensitive_features: Any, level: float
+    update: BaseUpdate, X: Any, sensitive_features: Any, level: float
 ) -> ExplainedDecisions:
     """Return the decisions of an update on some rows."""
     check_update(
@@ -146,7 +146,7 @@ def decisions_of_update(
     )
 
 
-def _calibrated(update: Any, edited: Floats) -> Floats | None:
+def _calibrated(update: BaseUpdate, edited: Floats) -> Floats | None:
     """Return edited scores as calibrated probabilities; None where the update has none."""
     score_map = getattr(update, "calibration_", None)
     if score_map is None:
@@ -154,7 +154,9 @@ def _calibrated(update: Any, edited: Floats) -> Floats | None:
     return map_scores(score_map, edited, float(update.fitted_param("threshold")))
 
 
-def _evaluate(update: Any, rows: ReadRows, level: float) -> tuple[RowEvaluation, Card | None]:
+def _evaluate(
+    update: BaseUpdate, rows: ReadRows, level: float
+) -> tuple[RowEvaluation, Card | None]:
     """Return what the update does to the rows, and its card where it has a scorecard."""
     scorecard = getattr(update, "scorecard_", None)
     maker = None
@@ -172,7 +174,7 @@ def _evaluate(update: Any, rows: ReadRows, level: float) -> tuple[RowEvaluation,
     return RowEvaluation.join(evaluations), card
 
 
-def settings_of(update: Any) -> dict[str, str]:
+def settings_of(update: BaseUpdate | None) -> dict[str, str]:
     """Return the parameters of an update as short texts."""
     if update is None:
         return {}

@@ -55,6 +55,7 @@ from commod._text import (
 )
 from commod.exceptions import InputError
 from commod.scorecard import Scorecard, is_within
+from commod.updates.base import BaseUpdate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +64,7 @@ Index = NDArray[np.intp]
 
 
 def explain(
-    update: Any,
+    update: BaseUpdate | None,
     X: Any,
     *,
     sensitive_features: Any = None,
@@ -172,9 +173,9 @@ def explain(
     )
 
 
-def _added_columns(update: Any, decisions: ExplainedDecisions) -> list[Column]:
+def _added_columns(update: BaseUpdate | None, decisions: ExplainedDecisions) -> list[Column]:
     """Return the distance from the threshold where r reads it; segments may then use it, too."""
-    if decisions.scores_before is None or decisions.card is None:
+    if update is None or decisions.scores_before is None or decisions.card is None:
         return []
     if not reads_distance(update.scorecard_):
         return []
@@ -241,7 +242,7 @@ class Explanation(ExplainedDecisions):
     settings: dict[str, str]
     segments: Segments
     segment_of: Index
-    _update: Any = field(repr=False)
+    _update: Any = field(repr=False)  # None where only the decisions are known
     _X: Any = field(repr=False)
     _ranges: dict[str, tuple[float, float]] = field(default_factory=dict, repr=False)
 
@@ -497,6 +498,7 @@ class Explanation(ExplainedDecisions):
             return None
         evaluation = update.evaluate_rows(rows)
         ratio, decided = evaluation.ratio, evaluation.after
+        assert ratio is not None
         if decided[0] != self.after[row]:  # X has changed since it was explained
             return None
         return list(zip(ratio[1:].tolist(), (decided[1:] != decided[0]).tolist(), strict=True))
@@ -747,7 +749,7 @@ def _term_table(caption: str, terms: Sequence[CardLine]) -> Table:
 # Read what the fit of an update expects of it on new people
 
 
-def expected_of(update: Any) -> ExpectedOnNewPeople | None:
+def expected_of(update: BaseUpdate | None) -> ExpectedOnNewPeople | None:
     """Return the figures that are expected on new people; None where the update has none.
 
     Examples
@@ -757,7 +759,7 @@ def expected_of(update: Any) -> ExpectedOnNewPeople | None:
     True
     """
     fairness = plain(getattr(update, "expected_fairness_", None))
-    if fairness is None:
+    if update is None or fairness is None:
         return None
     # Updates that an earlier version stored have no interval.
     low, high = map(plain, getattr(update, "expected_interval_", (None, None)))

@@ -83,9 +83,7 @@ class EvidenceQuery:
     unit_distance: float  # of a score at which a change costs 1
 
     @classmethod
-    def of(
-        cls, update: Any, lines: Lines, part: FitProblem, found: FoundUpdate, bound: int
-    ) -> EvidenceQuery:
+    def of(cls, lines: Lines, part: FitProblem, found: FoundUpdate, bound: int) -> EvidenceQuery:
         """Return side · v / cost of the rows that may change and whose draw is not below the bound.
 
         It is NOT_ACTING where a change would hurt.
@@ -104,7 +102,7 @@ class EvidenceQuery:
         lazy, total = _with_total(lazy, table.lazy.collect_schema(), card)
         side_above = -1.0 if part.rows.base.is_for_positive else 1.0
         side = nw.when(above).then(nw.lit(side_above)).otherwise(nw.lit(-side_above))
-        distance = (nw.col(table.score) - float(update.threshold)).abs()
+        distance = (nw.col(table.score) - part.rows.base.threshold).abs()
         cost = distance * (found.nearness / found.mean_distance) + (1.0 - found.nearness)
         value = side * total / cost.clip(1e-9, None)
         lazy = lazy.with_columns(value.alias(evidence))
@@ -247,7 +245,6 @@ class PeopleOfFrame(AllPeople):
     `bound`.
     """
 
-    update: Any
     lines: Lines
     line: Codes
     weight: Floats
@@ -260,7 +257,7 @@ class PeopleOfFrame(AllPeople):
 
         It reads only rows whose decision may change. The lines know how many others there are.
         """
-        query = EvidenceQuery.of(self.update, self.lines, part, found, self.bound)
+        query = EvidenceQuery.of(self.lines, part, found, self.bound)
         everybody = self.problem.with_direction(part.may_raise, part.may_lower)
         n_others = self.problem.rows.n_people - len(part.rows)
         counts = query.count(first_bins(task, found, n_others, is_swept=is_swept))

@@ -23,42 +23,44 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from commod._data.codes import plain
+from commod._data.encoding import Encoding
 from commod.exceptions import InputError
-from commod.updates._candidates import CountedCandidate, settings_of_swept, sweep_targets
+from commod.updates._candidates import CountedCandidate, sweep_targets
 from commod.updates._controlled_parameters import check_labels_given, check_no_weighted_promise
 from commod.updates._fit_rows import FitRows, check_both_decisions, hash_bound, may_come_whole
 from commod.updates._found_update import fit_update
 from commod.updates._frames.columns import FrameTable, NamedColumns, prepare_frame
 from commod.updates._frames.cut import CountsOfFrame, PeopleOfFrame
-from commod.updates._frames.lines import count_lines, problem_of_lines, rows_of_lines
+from commod.updates._frames.lines import count_lines, rows_of_lines
 from commod.updates._frames.pulled import (
     WholeTable,
     pull_point_rows,
     pull_whole,
     read_point_rows,
 )
-from commod.updates._interface import read_numbers, set_target
-from commod.updates._problem import FitProblem, fit_problem, learn_terms
+from commod.updates._interface import read_numbers
+from commod.updates._problem import FitProblem, check_monotone
 from commod.updates._promise import fit_promise
+from commod.updates._targeted import TargetedUpdate, set_target
 
 Counts = NDArray[np.int64]
 
 
-def fit_frame(update: Any, frame: Any, named: NamedColumns) -> None:
-    """Store in a `ControlledDebiaser` the update that it asks for, fitted on a frame."""
+def fit_frame(update: TargetedUpdate, frame: Any, named: NamedColumns) -> WholeTable | None:
+    """Store in an update the fit of a large frame; a table that may come whole is returned."""
     table = open_table(update, frame, named)
     whole = whole_table(update, table)
     if whole is not None:
-        update._fit_prepared(update._prepare(*whole[:4], hashes=whole.hashes))
-        return
+        return whole
     problem, people = read_parts(update, table)
     if update.confidence is not None:
-        fit_promise(update, problem)
+        update._store_fit(*fit_promise(problem))
     else:
-        update._store_fit(fit_update(update, problem, people))
+        update._store_fit(fit_update(problem, people))
+    return None
 
 
-def open_table(update: Any, frame: Any, named: NamedColumns) -> FrameTable:
+def open_table(update: TargetedUpdate, frame: Any, named: NamedColumns) -> FrameTable:
     """Return the frame with its prepared columns; the parameters are checked and recorded."""
     update._record_params()
     update._check_parameters()
@@ -67,7 +69,7 @@ def open_table(update: Any, frame: Any, named: NamedColumns) -> FrameTable:
     return prepare_frame(frame, named, float(update.threshold), update.max_margin)
 
 
-def whole_table(update: Any, table: FrameTable) -> WholeTable | None:
+def whole_table(update: TargetedUpdate, table: FrameTable) -> WholeTable | None:
     """Return all rows of a table that may come whole; None for a larger one."""
     n_rows = int(table.lazy.select(nw.len().alias("n")).collect(backend="pyarrow").item())
     if not may_come_whole(n_rows):
@@ -75,7 +77,7 @@ def whole_table(update: Any, table: FrameTable) -> WholeTable | None:
     return pull_whole(table, allow_unknown=update.unknown_groups == "ignore")
 
 
-def read_parts(update: Any, table: FrameTable) -> tuple[FitProblem, PeopleOfFrame]:
+def read_parts(update: TargetedUpdate, table: FrameTable) -> tuple[FitProblem, PeopleOfFrame]:
     """Return the problem of the rows that points come from, and all people of a large frame.
 
     Two queries count people and bring rows here.
@@ -89,13 +91,15 @@ def read_parts(update: Any, table: FrameTable) -> tuple[FitProblem, PeopleOfFram
     update.direction_ = str(update.direction)
     lines = count_lines(table)
     rows = rows_of_lines(update, lines)
-    everybody = problem_of_lines(update, rows)
+    asked = update._asked()
+    everybody = asked.problem(rows, Encoding(()))  # whose columns are not known
     both = plain(update._other_label(update.pos_label_)), plain(update.pos_label_)
     check_both_decisions(rows, update._constraint, both)
     bound = hash_bound(rows.n_people)
     read, line = read_point_rows(update, rows, pull_point_rows(lines, bound))
-    people = PeopleOfFrame(everybody, update, lines, line, read.weight, bound)
-    return fit_problem(update, read, learn_terms(update, read)), people
+    people = PeopleOfFrame(everybody, lines, line, read.weight, bound)
+    check_monotone(asked.monotone, [column.name for column in read.columns])
+    return asked.problem(read, asked.learn_terms(read)), people
 
 
 # ---------------------------------------------------------------------------------------------
@@ -110,10 +114,9 @@ def read_parts(update: Any, table: FrameTable) -> tuple[FitProblem, PeopleOfFram
 class FrameCandidate(CountedCandidate):
     """An update of a frontier on a frame, with the figures of all its people."""
 
-    def build(self) -> Any:
+    def build(self) -> TargetedUpdate:
         """Return the update as it was counted, with all figures."""
-        update = set_target(clone(self.model), self.settings["target"])
-        update._take_reading(self.model)
+        update = self.unfitted()
         update._store_fit(self.fitted)
         return update
 
@@ -131,7 +134,7 @@ class FrameSweep(NamedTuple):
 
 
 def sweep_frame(
-    update: Any, frame: Any, named: NamedColumns, targets: Sequence[float] | None
+    update: TargetedUpdate, frame: Any, named: NamedColumns, targets: Sequence[float] | None
 ) -> FrameSweep | WholeTable:
     """Return an update for each target, least strict first; None: those of the default frontier.
 
@@ -147,10 +150,11 @@ def sweep_frame(
         return whole
     problem, people = read_parts(update, table)
     candidates, n_changed = [], []
-    for one in sweep_targets(update, problem, people, targets):
+    _, swept = sweep_targets(problem, people, targets)
+    for one in swept:
         fitted = one.fitted
         assert isinstance(fitted.counted, CountsOfFrame)
-        settings = {**settings_of_swept(one), "points_from": one.points_from}
-        candidates.append(FrameCandidate(settings, update, problem, fitted, fitted.expectation))
+        settings = {**one.settings, "points_from": one.points_from}
+        candidates.append(FrameCandidate(settings, update, problem, fitted))
         n_changed.append(fitted.counted.changed_by_line(fitted.changed))
     return FrameSweep(candidates, n_changed, people.problem.rows)

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from commod._data.arrays import Codes, Floats
 from commod._data.base_model import BaseScores, base_classes
 from commod._data.codes import code_array
-from commod._data.encoding import Encoding
 from commod._data.frames import GroupTable, fetch, numbers, objects
 from commod._data.groups import group_names_of, read_groups
 from commod._data.labels import read_labels
@@ -36,7 +35,7 @@ from commod.updates._frames.refusals import (
     missing_values,
     rows_differ,
 )
-from commod.updates._problem import FitProblem, problem_of
+from commod.updates._targeted import TargetedUpdate
 
 MAX_LINES = 50_000  # a longer table holds single rows instead of groups
 MAX_CHAIN = 24  # engines overflow on longer chains of comparisons
@@ -195,7 +194,7 @@ def _check_sums(table: FrameTable, weight: Floats, squares: Floats) -> None:
 # Lines as fit rows
 
 
-def rows_of_lines(update: Any, lines: Lines) -> FitRows:
+def rows_of_lines(update: TargetedUpdate, lines: Lines) -> FitRows:
     """Return the lines as fit rows, each of many people; also set the labels of the update."""
     table, n = lines.table, len(lines)
     given = lines.values.get("y_true")
@@ -220,7 +219,7 @@ def rows_of_lines(update: Any, lines: Lines) -> FitRows:
     return replace(rows, strata=_strata(rows, lines, constraints))
 
 
-def _base_of_lines(update: Any, lines: Lines) -> BaseScores:
+def _base_of_lines(update: TargetedUpdate, lines: Lines) -> BaseScores:
     """Return a score for each line, with its decision, that may change where the line may."""
     threshold, margin = float(update.threshold), update.max_margin
     above, is_open = (np.array(lines.values[role], dtype=bool) for role in ("above", "open"))
@@ -250,13 +249,3 @@ def _strata(
         people = group, n_groups, rows.label, None, n_people
         strata[constraint] = strata_of(constraint, codes, coded.values, *people)
     return strata
-
-
-# ---------------------------------------------------------------------------------------------
-# The problem of all people
-
-
-def problem_of_lines(update: Any, rows: FitRows) -> FitProblem:
-    """Return the problem of an update on counted people, whose columns are not known."""
-    no_terms = Encoding(())
-    return problem_of(update, rows, no_terms, no_terms.encode([]), {})

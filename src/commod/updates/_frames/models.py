@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
@@ -21,11 +21,12 @@ from commod._text import n_of
 from commod.exceptions import BaseModelError
 from commod.updates._controlled_parameters import check_labels_given, check_no_weighted_promise
 from commod.updates._frames.columns import NamedColumns, check_names
+from commod.updates._targeted import TargetedUpdate
 
 
 @contextmanager
 def score_column(
-    update: Any, frame: Any, named: NamedColumns
+    update: TargetedUpdate, frame: Any, named: NamedColumns
 ) -> Iterator[tuple[Any, NamedColumns]]:
     """Yield a frame with a column of scores, and the names of its columns, for a fit.
 
@@ -59,7 +60,7 @@ def score_column(
 
 
 def columns_of(
-    model: Any, named: NamedColumns, schema: Mapping[Any, Any], locked: Sequence[str]
+    model: Any, named: NamedColumns, schema: Mapping[Any, Any], locked: Collection[str]
 ) -> tuple[list[str], list[str]]:
     """Return the columns that the model reads, and those that the update may use.
 
@@ -89,7 +90,7 @@ def columns_of(
     return columns, [*features, *locked_columns]
 
 
-def _compare_decisions(update: Any, scored: ScoredFrame) -> None:
+def _compare_decisions(update: TargetedUpdate, scored: ScoredFrame) -> None:
     """Warn if the model's own decisions differ from score > threshold in the first rows."""
     model, scores = update.estimator, scored.first_scores
     classes = getattr(model, "classes_", None)
@@ -99,7 +100,7 @@ def _compare_decisions(update: Any, scored: ScoredFrame) -> None:
     warn_about_own_decisions(model, scored.first_rows, base, classes[1])
 
 
-def take_base_model(update: Any, other: Any) -> None:
+def take_base_model(update: TargetedUpdate, other: TargetedUpdate) -> None:
     """Give a fitted update the base model of another one, and the columns of its X."""
     update.estimator = update._params_of_fit["estimator"] = other.estimator
     for name in ("feature_names_in_", "n_features_in_", "_columns_seen"):
@@ -107,7 +108,7 @@ def take_base_model(update: Any, other: Any) -> None:
             setattr(update, name, getattr(other, name))
 
 
-def _give_back(update: Any, model: Any, columns: list[str]) -> None:
+def _give_back(update: TargetedUpdate, model: Any, columns: list[str]) -> None:
     """Store the model as the base model of a fitted update, and the columns of its X."""
     update.estimator = update._params_of_fit["estimator"] = model
     update.feature_names_in_ = np.array(columns, dtype=object)

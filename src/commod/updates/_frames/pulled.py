@@ -29,6 +29,7 @@ from commod.updates._frames.refusals import (
     parameter_of,
     rows_share_keys,
 )
+from commod.updates._targeted import TargetedUpdate
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -158,7 +159,9 @@ def _check_keys(table: FrameTable, hashes: NDArray[np.uint64]) -> None:
         raise rows_share_keys(table, f"{n_rows:,} rows have {n_keys:,} different keys")
 
 
-def read_point_rows(update: Any, all_lines: FitRows, pulled: PulledRows) -> tuple[FitRows, Codes]:
+def read_point_rows(
+    update: TargetedUpdate, all_lines: FitRows, pulled: PulledRows
+) -> tuple[FitRows, Codes]:
     """Return the rows that points come from, in the order of their hashes, and their lines.
 
     Groups, labels and strata are those of the lines of all people, `all_lines`.

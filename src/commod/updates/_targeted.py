@@ -1,0 +1,273 @@
+"""Define `TargetedUpdate`: what a `ControlledDebiaser` asks for, and what its fit stores."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._data.base_model import BaseScores, ModelScores, ScoreColumn
+from commod._evidence.search import Settings
+from commod._evidence.task import Caps
+from commod._people import all_kept
+from commod._record import EditRecord, Request
+from commod._text import capitalised
+from commod.constraints import AllOf
+from commod.metrics._language import bounded
+from commod.scorecard import DISTANCE_COLUMN, Scorecard
+from commod.updates import _status as status
+from commod.updates._found_update import (
+    AllPeople,
+    FittedUpdate,
+    card_of,
+    decisions_of,
+    fit_update,
+    is_degenerate,
+    ratio_on,
+)
+from commod.updates._interface import AllowedChanges, tell
+from commod.updates._problem import (
+    Asked,
+    FitProblem,
+    metric_interval,
+    moves_of,
+    point_problem,
+    smallest_share,
+)
+from commod.updates._promise import PromiseTest
+from commod.updates.ratio import RatioUpdate
+
+Targeted = TypeVar("Targeted", bound="TargetedUpdate")
+
+
+class TargetedUpdate(RatioUpdate):
+    """An update with a target. `ControlledDebiaser` has its parameters, and the fit.
+
+    Examples
+    --------
+    >>> from commod import ControlledDebiaser
+    >>> issubclass(ControlledDebiaser, TargetedUpdate)
+    True
+    """
+
+    target: float | None
+    target_on: str
+    max_changes: float | None
+    max_accuracy_loss: float | None
+    max_volume_change: float | None
+    direction: str
+    borderline: float
+    points: str
+    max_lines: int | None
+    monotone: Mapping[str, int] | None
+    locked_features: Collection[str]
+    confidence: float | None
+    min_category_size: int
+    unknown_groups: str
+
+    promised_: bool | None
+    _few_people_texts: tuple[str, ...]
+
+    scorecard_: Any
+    edits_: tuple[EditRecord, ...] = ()
+    _earlier_update: Self | None = None
+    _terms_by_hand: tuple[str, ...] = ()
+
+    # -- what is asked for -------------------------------------------------------------------------
+
+    def _asked(self) -> Asked:
+        """Return all that the parameters ask for; the labels of the base model are known."""
+        model = self.estimator
+        is_column = isinstance(model, ScoreColumn)
+        reads_others = model.reads_others if isinstance(model, ModelScores) else is_column
+        whole = self.points == "integers"
+        return Asked(
+            stated=(bounded(self._constraint), *self.standing()),
+            target=self._target,
+            direction=str(self.direction),
+            is_for_new_rows=self.target_on == "new_rows",
+            settings=Settings(
+                borderline=float(self.borderline),
+                max_lines=None if self.max_lines is None else int(self.max_lines),
+                is_whole=whole,
+                is_budget=self._is_budget,
+            ),
+            caps=Caps(self.max_changes, self.max_accuracy_loss, self.max_volume_change),
+            min_category_size=self.min_category_size,
+            locked=self.locked_features,
+            has_bins=whole or self.points == "per bin",
+            monotone=dict(self.monotone or {}),
+            max_margin=self.max_margin,
+            confidence=self.confidence,
+            raising_is_a_gain=self._raising_is_a_gain(),
+            is_favorable_above=bool(self._score_label() == self.favorable_label_),
+            model_reads_others=bool(reads_others or self.locked_features),
+        )
+
+    @property
+    def _target(self) -> float:
+        """Return the target; the ideal where only a budget was given."""
+        is_floor, target = self._constraint.higher_is_fairer, self._stated_target
+        if target is not None:
+            return max(float(target), 1e-9) if is_floor else float(target)
+        if self._is_budget:
+            return self._constraint.ideal
+        return 0.8 if is_floor else 0.1
+
+    @property
+    def _is_budget(self) -> bool:
+        """Return whether a budget of changes was given and no target."""
+        has_cap = self.fitted_param("max_changes") is not None
+        return has_cap and self._stated_target is None
+
+    @property
+    def _stated_target(self) -> float | None:
+        """Return the parameter `target`, or the bound of the first constraint; None without."""
+        target = self.fitted_param("target")
+        return self.stated().bounds[0] if target is None else target
+
+    def _may_move(self) -> tuple[bool, bool]:
+        """Return whether decisions may become positive, and may become negative."""
+        direction = self.direction_ if hasattr(self, "direction_") else self.direction
+        return moves_of(direction, self._raising_is_a_gain())
+
+    @property
+    def has_whole_points(self) -> bool:
+        """Return whether the points must be whole numbers."""
+        return bool(self.fitted_param("points") == "integers")
+
+    def asked_changes(self) -> AllowedChanges:
+        """Return which changes the user allows; `direction_` may be narrower."""
+        moves = moves_of(self.fitted_param("direction"), self._raising_is_a_gain())
+        return AllowedChanges(*moves, self.fitted_param("max_margin"))
+
+    def request(self) -> Request:
+        """Return what the user asked of this update, as a record."""
+        names = (
+            "max_changes",
+            "max_accuracy_loss",
+            "max_volume_change",
+            "max_margin",
+            "confidence",
+        )
+        asked: dict[str, Any] = {name: self.fitted_param(name) for name in names}
+        asked = {name: value if value is None else float(value) for name, value in asked.items()}
+        return replace(
+            super().request(),
+            points="integers" if self.has_whole_points else None,
+            target=None if self._is_budget else float(self.target_),
+            score_edit=self.fitted_param("score_edit"),
+            direction=self.fitted_param("direction"),
+            **asked,
+        )
+
+    # -- storing a fit ---------------------------------------------------------------------
+
+    def _fit_problem(self, problem: FitProblem) -> None:
+        """Find the update of a problem, and store it with its figures."""
+        part = point_problem(problem)
+        self._store_fit(fit_update(part, None if part is problem else AllPeople(problem)))
+
+    def _store_fit(self, fitted: FittedUpdate, test: PromiseTest | None = None) -> None:
+        """Store an update in the direction that it keeps, with its figures on all people.
+
+        With the test of a promise, figures are those of the rows that tested it.
+        """
+        problem, found = fitted.problem, fitted.found
+        self.promised_ = None if test is None else test.choice.is_promised
+        self._store_card(problem, card_of(problem, found))
+        self.history_ = {
+            "step": ["fewest changes", "nearness"],
+            "change_rate": [n / fitted.n_people for n in (found.fewest, found.stop.n_changed)],
+            "n_terms": [self.scorecard_.n_terms_used] * 2,
+        }
+        self._store_figures(problem if test is None else test.held_out, fitted, test)
+
+    def _store_card(self, problem: FitProblem, card: Scorecard) -> None:
+        """Store a scorecard with what follows from it: its nearness, and terms of few people."""
+        self.direction_ = problem.direction
+        self.concept_weights_ = card.concept_points * problem.scale
+        self.concept_contributions_ = card.contributions
+        self.intercept_ = float(card.intercept - card.contributions @ card.concept_intercepts)
+        self.term_names_ = problem.encoding.term_names
+        self.scorecard_ = card
+        assert card.rule is not None
+        self.nearness_ = card.rule.nearness
+        n_people = problem.terms.n_people(problem.rows.weight)
+        self._few_people_texts = status.few_people_sentences(n_people, card.points)
+
+    def _store_figures(
+        self,
+        problem: FitProblem,
+        fitted: FittedUpdate,
+        test: PromiseTest | None = None,
+    ) -> None:
+        """Measure the stored update on the rows of a problem and write `status_`.
+
+        `test` is the test of a promise on these rows; None without `confidence`. Where the cut was
+        counted on more people, figures are those of all of them. Only how changed people score is
+        measured on the rows that points come from.
+        """
+        tell("measuring the update")
+        status.store_expectation(self, fitted.expectation)
+        part, card = fitted.problem, self.scorecard_
+        ratio = ratio_on(card, part.terms, part.rows.base, part.allowed)
+        self._store_calibration(part.rows, ratio)
+        decisions = decisions_of(problem, card)
+        if fitted.counted is None:
+            self._store_outcome(problem.rows, decisions)
+        else:
+            here = problem.rows, decisions
+            problem, decisions = fitted.counted.measured(fitted.changed)
+            self._store_outcome(problem.rows, decisions)
+            self.outscoring_ = status.outscoring_figures(*here, self._raising_is_a_gain())
+        self.target_ = self._target
+        is_met = self._constraint.is_met(self.fairness_, self._target)
+        is_met = is_met and problem.keeps_standing(decisions)
+        if fitted.expectation is not None:
+            is_met = fitted.expectation.is_reached
+            is_met = is_met and all_kept(problem.standing, fitted.expectation.values[1:])
+        rows = problem.rows
+        self._is_degenerate = is_degenerate(rows.base.decisions, decisions, rows.people)
+        self.reached_ = bool(self._is_budget or is_met) and not self._is_degenerate
+        level = float(self.confidence or 0.95)
+        self.fairness_interval_ = metric_interval(problem, decisions, level)
+        self.limit_ = smallest_share(status.same_fairness(self, problem), self.fairness_)
+        status.store_unknown(self, problem, decisions)
+        (left_out,), covered = self._group_texts, status.covered_text(problem.rows)
+        if test is not None:
+            # Small groups are counted on all rows, because half of them are too few to say much.
+            rows, decisions = test.problem.rows, decisions_of(test.problem, card)
+            halves = f"on the {rows.n_people:,} rows of both halves"
+            left_out = self._store_left_out(rows, decisions, halves)
+            covered = status.covered_text(problem.rows, with_held_out_rows=True)
+        self._group_texts = (covered, left_out, status.smallest_cell_text(problem))
+        sentences = status.sentences(self, problem, fitted, test)
+        self.status_ = " ".join(map(capitalised, sentences))  # the name of a metric may come first
+
+    # -- applying ---------------------------------------------------------------------
+
+    def _reads_distance(self) -> bool:
+        """Return whether the terms have the distance, which is no column of X: those of 0.2 may."""
+        if "reads_score_" not in vars(self):
+            return False
+        names = {column.name for column in self.scorecard_.encoding.columns}
+        return DISTANCE_COLUMN in names.difference(self._columns_seen)
+
+    def _effective(self, base: BaseScores, total: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.where(self.allowed_changes().is_open(base), super()._effective(base, total), 1.0)
+
+
+def set_target(update: Targeted, target: float) -> Targeted:
+    """Return the update with another target of its first constraint.
+
+    Where the constraint states a bound, the target replaces this bound.
+    """
+    first, *others = update.stated().parts
+    if update.target is not None or (first.bound is None and not others):
+        return update.set_params(target=target)
+    parts = (first.with_bound(target), *others)
+    return update.set_params(constraints=parts[0] if len(parts) == 1 else AllOf(parts))
