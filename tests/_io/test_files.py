@@ -24,9 +24,9 @@ def listed(folder):
     return {p.name: p.read_text() for p in folder.iterdir()}
 
 
-def write_three(folder):
+def write_all(folder, names=NAMES):
     with written_together():
-        for name in NAMES:
+        for name in names:
             write_whole(folder / name, f"new {name}".encode())
 
 
@@ -44,7 +44,7 @@ def failing(function, at):
 
 
 def test_files_written_together_are_all_there(tmp_path):
-    write_three(tmp_path)
+    write_all(tmp_path)
     assert listed(tmp_path) == {name: f"new {name}" for name in NAMES}
 
 
@@ -57,14 +57,16 @@ def test_no_file_appears_before_the_last_is_written(tmp_path):
     assert listed(tmp_path) == {"a.csv": "a", "b.csv": "b"}
 
 
-@pytest.mark.parametrize("at", [1, 2, 3])
+@pytest.mark.parametrize(("n_files", "at"), [(2, 1), (2, 2), (3, 1), (3, 2), (3, 3)])
 @pytest.mark.parametrize("earlier", [(), ("a.csv",), NAMES], ids=["none", "one", "all"])
-def test_a_rename_that_fails_rolls_back_those_before_it(tmp_path, monkeypatch, at, earlier):
+def test_a_rename_that_fails_rolls_back_those_before_it(
+    tmp_path, monkeypatch, n_files, at, earlier
+):
     for name in earlier:
         (tmp_path / name).write_text(f"old {name}")
     monkeypatch.setattr(os, "replace", failing(os.replace, at))
     with pytest.raises(OSError, match="No space left") as raised:
-        write_three(tmp_path)
+        write_all(tmp_path, NAMES[:n_files])
     assert raised.value.filename == str(tmp_path / NAMES[at - 1])
     assert listed(tmp_path) == {name: f"old {name}" for name in earlier}
 
@@ -75,7 +77,7 @@ def test_earlier_files_come_back_where_files_cannot_be_linked(tmp_path, monkeypa
     monkeypatch.setattr(os, "link", failing(os.link, 1))
     monkeypatch.setattr(os, "replace", failing(os.replace, 3))
     with pytest.raises(OSError, match="No space left"):
-        write_three(tmp_path)
+        write_all(tmp_path)
     assert listed(tmp_path) == {name: f"old {name}" for name in NAMES}
 
 
@@ -102,7 +104,7 @@ def test_a_private_file_stays_private(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("old")
     path.chmod(0o600)
-    write_three(tmp_path)
+    write_all(tmp_path)
     assert path.stat().st_mode & 0o777 == 0o600
 
 
