@@ -203,14 +203,11 @@ def test_inputs_of_a_pipeline_may_be_sparse_and_the_positive_label_either(rows):
     np.testing.assert_allclose(update.predict_proba(X), mirrored.predict_proba(X), atol=1e-3)
 
 
-def test_many_terms_are_held_in_a_sparse_matrix(rows, monkeypatch):
-    dense = fit(ScoreColumn("score"), rows, strength=1).predict_proba(rows[0])
-    monkeypatch.setattr("commod.rivals.wasserstein_logistic_regression.MAX_DENSE_TERMS", 1)
-    wide = fit(ScoreColumn("score"), rows, strength=1).predict_proba(rows[0])
-    np.testing.assert_allclose(wide, dense, atol=1e-4)
-    monkeypatch.setattr("commod.rivals.wasserstein_logistic_regression.MAX_WIDTH", 1)
+def test_many_terms_take_the_diagonal_and_find_the_same(rows, monkeypatch):
+    update = fit(ScoreColumn("score"), rows, strength=1).predict_proba(rows[0])
+    monkeypatch.setattr("commod.rivals._group_model.MANY_COLUMNS", 1)
     diagonal = fit(ScoreColumn("score"), rows, strength=1, max_iter=500).predict_proba(rows[0])
-    np.testing.assert_allclose(diagonal, dense, atol=0.02)
+    np.testing.assert_allclose(diagonal, update, atol=0.02)
 
 
 @pytest.fixture(scope="module")

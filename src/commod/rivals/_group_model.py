@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
@@ -149,7 +148,7 @@ def _divide_by_shares(proba: Floats, shares: Floats) -> Floats:
 
 
 # ---------------------------------------------------------------------------------------------
-# Multinomial logistic regression on a `Design`, with a ridge penalty for each column
+# Multinomial logistic regression on terms, with a ridge penalty for each column
 
 
 # Ridge penalties, the inverse of a coefficient's expected variance: per standard deviation of a
@@ -257,24 +256,11 @@ def _fit_logistic(
     encoding = _add_bins(encoding, columns, weight, min_category_size)
     table = encoding.encode(columns)
     mean, scale = moments_of_numbers(table, weight)
-    design = Design.of(table, mean, scale)
     classes, position = np.unique(codes, return_inverse=True)
-    ridge = _ridge(encoding)[design.terms]
-    weights, intercepts = softmax_regression(design, position, weight, ridge)
-    points = np.zeros((len(classes), encoding.n_terms))
-    points[:, design.terms] = weights.T / scale[design.terms]
+    matrix = term_matrix(table, mean, scale)
+    weights, intercepts = softmax_regression(matrix, position, weight, _ridge(encoding))
+    points = weights.T / scale
     return LogisticGroupModel(encoding, points, intercepts - points @ mean, classes.astype(np.intp))
-
-
-def moments_of_numbers(terms: TermTable, weight: Floats) -> tuple[Floats, Floats]:
-    """Return what standardises numbers: mean and standard deviation of each term, both (d,).
-
-    Categories stay 0 or 1, with mean 0 and scale 1: standardising them would penalise rare
-    categories less.
-    """
-    mean, scale = terms.moments(weight)
-    is_number = np.isin(np.arange(terms.n_terms), terms.numeric_terms)
-    return np.where(is_number, mean, 0.0), np.where(is_number, scale, 1.0)
 
 
 def _add_bins(
@@ -304,18 +290,17 @@ def _ridge(encoding: Encoding) -> Floats:
     return np.array(ridge)
 
 
-MANY_COLUMNS = 2000  # above, the matrix of their products would be too large
 STOP: Any = {"maxiter": 500, "maxfun": 1000, "ftol": 1e-12, "gtol": 1e-8}
 
 
 def softmax_regression(
-    design: Design, codes: Codes, weight: Floats, ridge: Floats
+    matrix: sparse.csr_array, codes: Codes, weight: Floats, ridge: Floats
 ) -> tuple[Floats, Floats]:
     """Return weights (d, K) and intercepts (K,) of K classes.
 
     Parameters
     ----------
-    design : Design of n rows and d columns
+    matrix : sparse array of shape (n, d)
     codes : ndarray of shape (n,)
         The class of each row, from 0 to K − 1.
     weight : ndarray of shape (n,)
@@ -327,14 +312,14 @@ def softmax_regression(
     # a weight of 2 means two rows; weights below 1 on average do not make the rows fewer
     penalty = np.append(ridge / max(float(weight.sum()), float(len(weight))), 0.0)
     spread = float((class_shares * (1 - class_shares)).mean())
-    root = _curvature_root(design, share, penalty, spread)
-    start = np.zeros((design.width + 1, len(class_shares)))
+    root = curvature_root(matrix, share, penalty, spread)
+    start = np.zeros((matrix.shape[1] + 1, len(class_shares)))
     start[-1] = np.log(class_shares)
     rows = np.arange(len(codes))
 
     def loss(v: Floats) -> tuple[float, Floats]:
         table = root.solve(v.reshape(start.shape))
-        logits = _times(design, table[:-1]) + table[-1]
+        logits = matrix @ table[:-1] + table[-1]
         logits -= logits.max(axis=1, keepdims=True)
         true_logits = logits[rows, codes]
         odds = np.exp(logits, out=logits)
@@ -344,7 +329,7 @@ def softmax_regression(
         slope = np.divide(odds, total[:, None], out=odds)
         slope[rows, codes] -= 1
         slope *= share[:, None]
-        gradient = np.vstack([_gradient(design, slope), slope.sum(axis=0)]) + shrinkage
+        gradient = np.vstack([matrix.T @ slope, slope.sum(axis=0)]) + shrinkage
         return float(value), root.solve(gradient, trans="T").ravel()
 
     optimum = minimize(loss, root.times(start).ravel(), jac=True, method="L-BFGS-B", options=STOP)
@@ -352,239 +337,87 @@ def softmax_regression(
     return table[:-1], table[-1]
 
 
+# ---------------------------------------------------------------------------------------------
+# Regressions on standardised terms
+
+MANY_COLUMNS = 2000  # above, the matrix of their products would be too large
+
+
+def moments_of_numbers(terms: TermTable, weight: Floats) -> tuple[Floats, Floats]:
+    """Return what standardises numbers: mean and standard deviation of each term, both (d,).
+
+    Categories stay 0 or 1, with mean 0 and scale 1: standardising them would penalise rare
+    categories less. A term that does not vary has an infinite scale, so that it counts as 0.
+    """
+    mean, scale = terms.moments(weight)
+    is_number = np.isin(np.arange(terms.n_terms), terms.numeric_terms)
+    varying = np.where(is_number, scale, 1.0)
+    return np.where(is_number, mean, 0.0), np.where(scale > 0, varying, np.inf)
+
+
+def term_matrix(terms: TermTable, mean: Floats, scale: Floats) -> sparse.csr_array:
+    """Return the terms as a sparse matrix (n, d): numbers standardised, categories 1/scale."""
+    n = len(terms)
+    numbers = (terms.numeric - mean[terms.numeric_terms]) / scale[terms.numeric_terms]
+    present = np.append(1 / scale, 0.0)[terms.codes]
+    column = np.column_stack([np.tile(terms.numeric_terms, (n, 1)), terms.codes])
+    row = np.repeat(np.arange(n), column.shape[1])
+    values = np.column_stack([numbers, present])
+    shape = n, terms.n_terms + 1  # the last column collects rows without a category
+    matrix = sparse.csr_array((values.ravel(), (row, column.ravel())), shape)
+    return sparse.csr_array(matrix[:, :-1])
+
+
+def mean_products(matrix: Any, share: Floats) -> Floats:
+    """Return the mean product of every two columns, a column of ones last; (d + 1, d + 1).
+
+    `matrix` (n, d) is dense or sparse.
+    """
+    d = matrix.shape[1]
+    products = np.empty((d + 1, d + 1))
+    if sparse.issparse(matrix):
+        products[:d, :d] = (matrix.T @ matrix.multiply(share[:, None])).toarray()
+    else:
+        products[:d, :d] = matrix.T @ (matrix * share[:, None])
+    products[d, :d] = products[:d, d] = matrix.T @ share
+    products[d, d] = share.sum()
+    return products
+
+
 @dataclass(frozen=True)
 class Root:
-    """A root U of a positive definite matrix UᵀU: triangular (d, d), or its diagonal (d, 1)."""
+    """A root U of a positive definite matrix UᵀU: triangular (d, d), or its diagonal (d,)."""
 
     root: Floats
-    is_diagonal: bool
 
     def times(self, v: Floats) -> Floats:
-        return self.root * v if self.is_diagonal else np.asarray(self.root @ v)
+        """Return Uv for v of shape (d,) or (d, K)."""
+        return np.asarray(self.root @ v if self.root.ndim > 1 else (self.root * v.T).T)
 
     def solve(self, v: Floats, trans: Any = "N") -> Floats:
-        if self.is_diagonal:
-            return v / self.root
-        return np.asarray(solve_triangular(self.root, v, trans=trans))
+        """Return U⁻¹v, or the same for Uᵀ, for v of shape (d,) or (d, K)."""
+        if self.root.ndim > 1:
+            return np.asarray(solve_triangular(self.root, v, trans=trans))
+        return np.asarray((v.T / self.root).T)
 
 
-def _times(design: Design, weights: Floats) -> Floats:
-    """Return the weighted sums of the columns for weights (d, K), shape (n, K)."""
-    return np.column_stack([design.times(w) for w in weights.T])
+def curvature_root(
+    matrix: Any, share: Floats, penalty: Floats, spread: float, least: float = 0.0
+) -> Root:
+    """Return a root of a log loss's approximate second derivative, which all classes share.
 
-
-def _gradient(design: Design, slopes: Floats) -> Floats:
-    """Return the weighted sums of the rows for slopes (n, K), shape (d, K)."""
-    return np.column_stack([design.gradient(slope) for slope in slopes.T])
-
-
-def _curvature_root(design: Design, share: Floats, penalty: Floats, spread: float) -> Root:
-    """Return a root of the loss's approximate second derivative, which all classes share.
+    It is `spread` times the mean products of the columns, and `penalty` (d + 1,) on its diagonal.
+    The diagonal grows by the share `least`, if columns may be collinear. For many columns, only the
+    diagonal is returned.
 
     A number and its bins are nearly collinear, which slows plain steps down. In the coordinates of
     this root the regression takes a tenth of the steps.
     """
-    if design.width > MANY_COLUMNS:
-        squares = np.append(
-            share @ design.numeric**2, design.gradient(share)[design.numeric.shape[1] :]
-        )
-        return Root(np.sqrt(spread * np.append(squares, 1.0) + penalty)[:, None], True)
-    curvature = spread * mean_products(design, share) + np.diag(penalty)
-    return Root(np.asarray(cholesky(curvature)), False)
-
-
-def mean_products(design: Design, share: Floats) -> Floats:
-    """Return the mean product of every two columns, a column of ones last; (d + 1, d + 1)."""
-    is_dense = np.append(np.arange(design.width) < design.numeric.shape[1], True)
-    dense = share[:, None] * np.column_stack([design.numeric, np.ones(len(design))])
-    products = np.empty((len(is_dense), len(is_dense)))
-    products[:, is_dense] = np.vstack([_gradient(design, dense), dense.sum(axis=0)])
-    products[is_dense] = products[:, is_dense].T
-    present = design.present()
-    sparse_products = present.T @ (sparse.diags_array(share) @ present)
-    products[np.ix_(~is_dense, ~is_dense)] = sparse_products.toarray()
-    return products
-
-
-BLOCK_SIZE = 1 << 14  # rows per block
-MAX_COMBINED_ENTRIES = 4096  # the table of combined columns has to stay in the cache
-MAX_COMBINED_TERMS = 256  # computing that table is a product with all of these terms
-ROWS_PER_ENTRY = 8  # with fewer rows per entry, computing the table costs more than it saves
-# Eight-byte codes are the fastest to look up; above this number of rows they take too much memory.
-MAX_ROWS_WITH_WIDE_CODES = 1 << 17
-
-
-class Lookup(NamedTuple):
-    """One or several columns of categories: `entry` (n,) is the row's entry in a table.
-
-    - `slots` (c,): the positions of the columns' terms among the categories of the design.
-    - `levels` (n_columns, n_entries): the position of the term that each column has in an entry,
-      −1 for none.
-    - `matrix` (n_entries, c): its product with the weights of the terms is the table. None for a
-      single column: its entries are its terms, in order, and a last one for rows with none.
-    """
-
-    entry: NDArray[np.integer]
-    slots: NDArray[np.intp]
-    levels: NDArray[np.intp]
-    matrix: Floats | None = None
-
-    @classmethod
-    def of(cls, entry: NDArray[np.integer], slots: NDArray[np.intp]) -> Lookup:
-        """Return the lookup of a single column."""
-        return cls(entry, slots, np.append(slots, -1)[None])
-
-    def table(self, weights: Floats) -> Floats:
-        """Return what each entry adds, from the weights of all categories of the design."""
-        if self.matrix is None:
-            table = np.zeros(len(self.slots) + 1)  # faster than np.append
-            table[:-1] = weights[self.slots]
-            return table
-        return np.asarray(self.matrix @ weights[self.slots])
-
-    @property
-    def n_entries(self) -> int:
-        """Return the length of the table."""
-        return self.levels.shape[1]
-
-    @property
-    def n_levels(self) -> int:
-        """Return how many entries of a single column the rows use: all, or all but the last."""
-        return int(self.entry.max(initial=0)) + 1
-
-    def totals_by_slot(self, totals: Floats) -> Floats:
-        """Return totals of the terms, (c,), from totals of the entries."""
-        return totals[:-1] if self.matrix is None else self.matrix.T @ totals
-
-
-@dataclass(frozen=True)
-class Design:
-    """Standardised terms of n rows: dense numbers (n, p), and categories behind lookups.
-
-    - `inverse` (c,): one over the standard deviation of each category.
-    - `terms` (d,): the term of each column of the design, numbers first.
-
-    Categories are scaled, not centred: the offset absorbs the difference.
-    """
-
-    numeric: Floats
-    lookups: tuple[Lookup, ...]
-    inverse: Floats
-    terms: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, table: TermTable, mean: Floats, scale: Floats) -> Design:
-        """Return the design of a table; terms without spread are left out."""
-        keep = scale[table.numeric_terms] > 0
-        numeric_terms = table.numeric_terms[keep]
-        numeric = np.empty((len(table), len(numeric_terms)))
-        for rows in row_blocks(len(table)):
-            centred = table.numeric[rows][:, keep] - mean[numeric_terms]
-            numeric[rows] = centred / scale[numeric_terms]
-        categories = np.setdiff1d(np.flatnonzero(scale > 0), table.numeric_terms)
-        terms = np.concatenate([numeric_terms, categories])
-        lookups = _lookups(table, categories)
-        return cls(numeric, lookups, 1 / scale[categories], terms)
-
-    def __len__(self) -> int:
-        return len(self.numeric)
-
-    @property
-    def width(self) -> int:
-        """Return d, the number of columns."""
-        return len(self.terms)
-
-    def times(self, w: Floats) -> Floats:
-        """Return the sum of the columns weighted by `w` (d,) for each row, shape (n,)."""
-        p = self.numeric.shape[1]
-        weights = w[p:] * self.inverse
-        tables = [lookup.table(weights) for lookup in self.lookups]
-        sums = np.empty(len(self))
-        for rows in row_blocks(len(self)):
-            block = self.numeric[rows] @ w[:p]
-            for lookup, table in zip(self.lookups, tables, strict=True):
-                block += table.take(lookup.entry[rows])
-            sums[rows] = block
-        return sums
-
-    def gradient(self, g: Floats) -> Floats:
-        """Return the sum of the rows weighted by `g` (n,), shape (d,)."""
-        numeric = np.zeros(self.numeric.shape[1])
-        totals = [np.zeros(lookup.n_entries) for lookup in self.lookups]
-        for rows in row_blocks(len(self)):
-            numeric += g[rows] @ self.numeric[rows]
-            for lookup, entries in zip(self.lookups, totals, strict=True):
-                entries += np.bincount(lookup.entry[rows], g[rows], minlength=len(entries))
-        categories = np.zeros(len(self.inverse))
-        for lookup, entries in zip(self.lookups, totals, strict=True):
-            categories[lookup.slots] = lookup.totals_by_slot(entries)
-        return np.concatenate([numeric, categories * self.inverse])
-
-    def present(self) -> sparse.csr_array:
-        """Return the categories as a sparse matrix, (n, c)."""
-        total = sparse.csr_array((len(self), len(self.inverse)))
-        for lookup in self.lookups:
-            shape = lookup.n_entries, len(lookup.slots)
-            matrix = np.eye(*shape) if lookup.matrix is None else lookup.matrix
-            entries = np.zeros((lookup.n_entries, len(self.inverse)))
-            entries[:, lookup.slots] = matrix * self.inverse[lookup.slots]
-            total = total + sparse.csr_array(entries)[lookup.entry]
-        return sparse.csr_array(total)
-
-
-def row_blocks(n: int) -> Iterator[slice]:
-    """Yield slices that together cover n rows."""
-    for start in range(0, n, BLOCK_SIZE):
-        yield slice(start, min(start + BLOCK_SIZE, n))
-
-
-# ---------------------------------------------------------------------------------------------
-# Lookups
-
-
-def _lookups(table: TermTable, categories: NDArray[np.intp]) -> tuple[Lookup, ...]:
-    """Return lookups for the columns of codes; `categories` are their terms, sorted."""
-    starts = np.concatenate([table.numeric_terms, table.code_terms, [table.n_terms]])
-    is_wide = len(table) <= MAX_ROWS_WITH_WIDE_CODES
-    dtype = np.intp if is_wide else np.min_scalar_type(table.n_terms)
-    single = []
-    for codes, first in zip(table.codes.T, table.code_terms, strict=True):
-        last = starts[starts > first].min()
-        slots = np.flatnonzero((categories >= first) & (categories < last))
-        if len(slots):
-            entries = np.full(table.n_terms + 1, len(slots), dtype=dtype)
-            entries[categories[slots]] = np.arange(len(slots))
-            single.append(Lookup.of(entries[codes], slots))
-    max_entries = min(MAX_COMBINED_ENTRIES, len(table) // ROWS_PER_ENTRY)
-    return tuple(_combined(lookups) for lookups in _partition(single, max_entries))
-
-
-def _partition(single: Sequence[Lookup], max_entries: int) -> list[list[Lookup]]:
-    """Return single columns in groups with at most `max_entries` combinations, small ones first."""
-    groups: list[list[Lookup]] = []
-    n_entries, n_terms = max_entries + 1, 0
-    for lookup in sorted(single, key=lambda lookup: len(lookup.slots)):
-        n_entries, n_terms = n_entries * lookup.n_levels, n_terms + len(lookup.slots)
-        if n_entries > max_entries or n_terms > MAX_COMBINED_TERMS:
-            groups.append([])
-            n_entries, n_terms = lookup.n_levels, len(lookup.slots)
-        groups[-1].append(lookup)
-    return groups
-
-
-def _combined(lookups: Sequence[Lookup]) -> Lookup:
-    """Return one lookup for several single columns."""
-    if len(lookups) == 1:
-        return lookups[0]
-    sizes = [lookup.n_levels for lookup in lookups]
-    n_entries = int(np.prod(sizes))
-    is_wide = lookups[0].entry.dtype == np.intp
-    dtype = np.dtype(np.intp if is_wide else np.min_scalar_type(n_entries))
-    entry = np.zeros(len(lookups[0].entry), dtype)
-    for lookup, size in zip(lookups, sizes, strict=True):
-        entry *= dtype.type(size)
-        entry += lookup.entry.astype(dtype, copy=False)
-    chosen = np.unravel_index(np.arange(n_entries), sizes)
-    levels = np.array([lookup.levels[0][at] for lookup, at in zip(lookups, chosen, strict=True)])
-    slots = np.concatenate([lookup.slots for lookup in lookups])
-    return Lookup(entry, slots, levels, (levels[:, :, None] == slots).any(axis=0) * 1.0)
+    squares = matrix.multiply(matrix) if sparse.issparse(matrix) else matrix**2
+    diagonal = spread * np.append(squares.T @ share, share.sum()) + penalty
+    diagonal += least * np.maximum(diagonal, least * diagonal.max())
+    if len(diagonal) > MANY_COLUMNS:
+        return Root(np.sqrt(diagonal))
+    curvature = spread * mean_products(matrix, share)
+    np.fill_diagonal(curvature, diagonal)
+    return Root(np.asarray(cholesky(curvature)))

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, logit
 
 from commod._data.arrays import Floats, Mask
 from commod._text import n_of
-from commod.rivals._group_model import Design, mean_products, moments_of_numbers
+from commod.rivals._group_model import mean_products, moments_of_numbers, term_matrix
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.base import ScoredRival, TermsRival, choice, number
 from commod.scorecard import margins
@@ -150,7 +149,7 @@ class MultiaccuracyBoost(ScoredRival, TermsRival):
         mean, scale = moments_of_numbers(terms, weight)
         trains, is_held_out = _split(len(weight), float(self.validation_fraction), self._draw_seed)
         audited = AuditedRows(
-            design=Design.of(terms, mean, scale),
+            matrix=term_matrix(terms, mean, scale),
             margin=margins(rows.base.scores[used], rows.base.threshold),
             log_odds=float(logit(rows.base.threshold)),
             positive=rows.base.decisions[used],
@@ -168,11 +167,9 @@ class MultiaccuracyBoost(ScoredRival, TermsRival):
         )
         for model in models:
             model._encoding, model.term_names_ = encoding, encoding.term_names
-            model._store_rounds(path, audited.design.terms, mean, scale)
+            model._store_rounds(path, mean, scale)
 
-    def _store_rounds(
-        self, path: BoostingPath, terms: NDArray[np.intp], mean: Floats, scale: Floats
-    ) -> None:
+    def _store_rounds(self, path: BoostingPath, mean: Floats, scale: Floats) -> None:
         """Store the first rounds of the path as points on raw columns."""
         n_rounds = min(self._most_rounds, len(path.rounds))
         self.accuracies_ = np.array(path.accuracies[: n_rounds + 1])
@@ -181,9 +178,9 @@ class MultiaccuracyBoost(ScoredRival, TermsRival):
         self.n_iter_ = path.best_round(n_rounds) if self.keep == "best" else n_rounds
         self.points_, self.intercepts_ = np.zeros((2, len(mean))), np.zeros(2)
         for positive in (False, True):
-            weights, intercept = path.total(self.n_iter_, positive, len(terms))
+            weights, intercept = path.total(self.n_iter_, positive, len(mean))
             step = -float(self.learning_rate)
-            self.points_[int(positive), terms] = step * weights / scale[terms]
+            self.points_[int(positive)] = step * weights / scale
             start = step * intercept - self.points_[int(positive)] @ mean
             self.intercepts_[int(positive)] = start
 
@@ -231,13 +228,14 @@ STEEPEST = 0.1  # within this distance of 0 and 1, the residual is a straight li
 class AuditedRows:
     """The n rows that are audited.
 
+    - `matrix`: their standardised terms, sparse, (n, d).
     - `margin`: logit of the score minus logit of the threshold, finite.
     - `log_odds`: logit of the threshold, so that expit(margin + log_odds) is the score.
     - `trains`, `is_held_out`: which rows the auditors learn from, and which rows they are tested
       on. Both may be the same rows.
     """
 
-    design: Design
+    matrix: Any
     margin: Floats
     log_odds: float
     positive: Mask
@@ -316,17 +314,17 @@ class RidgeAuditor:
     free. A weight of 2 means two rows; weights below 1 on average do not make the rows fewer.
     """
 
-    def __init__(self, design: Design, weight: Floats, ridge: float) -> None:
-        self.design, self.share = design, unit_sum(weight)
+    def __init__(self, matrix: Any, weight: Floats, ridge: float) -> None:
+        self.matrix, self.share = matrix, unit_sum(weight)
         n_rows = max(float(weight.sum()), float(np.count_nonzero(weight)))
-        penalty = np.append(np.full(design.width, ridge / n_rows), 0.0)
-        self.factor = cho_factor(mean_products(design, self.share) + np.diag(penalty))
+        penalty = np.append(np.full(matrix.shape[1], ridge / n_rows), 0.0)
+        self.factor = cho_factor(mean_products(matrix, self.share) + np.diag(penalty))
 
     def fit(self, residuals: Floats) -> FittedAuditor:
         """Return the regression of residuals (n,)."""
         weighted = self.share * residuals
-        table = cho_solve(self.factor, np.append(self.design.gradient(weighted), weighted.sum()))
-        predicted = self.design.times(table[:-1]) + table[-1]
+        table = cho_solve(self.factor, np.append(self.matrix.T @ weighted, weighted.sum()))
+        predicted = self.matrix @ table[:-1] + table[-1]
         return FittedAuditor(table[:-1], float(table[-1]), predicted)
 
 
@@ -349,7 +347,7 @@ def boost(
     path, margin = BoostingPath([], [], []), rows.margin.copy()
     tested = [unit_sum(rows.weight * (rows.is_held_out & members)) for members in rows.sets]
     auditors = {
-        k: RidgeAuditor(rows.design, rows.weight * (rows.trains & members), ridge)
+        k: RidgeAuditor(rows.matrix, rows.weight * (rows.trains & members), ridge)
         for k, members in enumerate(rows.sets)
         if (rows.trains & members).any() and (rows.is_held_out & members).any()
     }

@@ -5,33 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.linalg import cholesky
 from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.utils import compute_sample_weight
 
 from commod._data.arrays import Codes, Floats, Mask
-from commod._data.encoding import Encoding, TermTable
+from commod._data.encoding import Encoding
 from commod.exceptions import InputError
 from commod.metrics._constraint import PARITY
-from commod.rivals._group_model import Root
+from commod.rivals._group_model import (
+    Root,
+    curvature_root,
+    moments_of_numbers,
+    term_matrix,
+)
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals._trained import NewModelRival, is_logistic_regression, last_step, model_inputs
 from commod.rivals.base import choice, number
 from commod.rivals.wasserstein_post_processing import weighted_median
-from commod.updates._trained import safe_moments
 
 # ---------------------------------------------------------------------------------------------
 # Logistic regression with a Wasserstein penalty: scores distributed alike in all groups
 
 
 OWN_RIDGE = 1.0  # of a regression on standardised terms: scikit-learn's C = 1
-MAX_DENSE_TERMS = 200  # more terms are mostly categories, which a sparse matrix holds
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -170,17 +171,13 @@ class WassersteinLogisticRegression(NewModelRival):
                 )
                 model.regression_ = FittedRegression.of(coefficients, reader)
 
-    def _inputs(self, rows: RivalFitRows) -> tuple[TermReader | None, Any]:
-        """Return how new rows become terms (None: as the base model reads them), and the matrix."""
+    def _inputs(self, rows: RivalFitRows) -> tuple[TermScale | None, Any]:
+        """Return how terms are scaled (None: the base model's inputs are read), and the matrix."""
         if is_logistic_regression(self.estimator):
             return None, model_inputs(self.estimator, rows.X)
         encoding, terms = self._learn_terms(rows.columns, rows.weight)
-        mean, scale, varies = safe_moments(terms, rows.weight)
-        is_number = np.isin(np.arange(encoding.n_terms), terms.numeric_terms)
-        # categories stay 0 or 1: standardising them would penalise rare categories less
-        mean, scale = np.where(is_number, mean, 0.0), np.where(is_number, scale, 1.0)
-        reader = TermReader(encoding, mean, scale, varies)
-        return reader, reader.matrix(terms)
+        mean, scale = moments_of_numbers(terms, rows.weight)
+        return TermScale(encoding, mean, scale), term_matrix(terms, mean, scale)
 
     def _loss(self, matrix: Any, label: Mask, rows: RivalFitRows) -> WassersteinLoss:
         weight, penalty = rows.weight, OWN_RIDGE
@@ -213,35 +210,12 @@ class WassersteinLogisticRegression(NewModelRival):
         return np.asarray(expit(self.regression_.logits(self.estimator_, rows)))
 
 
-@dataclass(frozen=True)
-class TermReader:
-    """How columns become a matrix: the terms, and their mean and scale, each of shape (d,).
-
-    A term that does not vary in the fit rows has a column of zeros.
-    """
+class TermScale(NamedTuple):
+    """The terms of a regression, and what standardises them, see `moments_of_numbers`."""
 
     encoding: Encoding
     mean: Floats
     scale: Floats
-    varies: Mask
-
-    def matrix(self, terms: TermTable) -> Any:
-        """Return the terms as a matrix (n, d), sparse where there are many terms."""
-        n, d = len(terms), self.encoding.n_terms
-        numbers = (terms.numeric - self.mean[terms.numeric_terms]) / self.scale[terms.numeric_terms]
-        factor = np.where(self.varies, 1.0, 0.0)
-        if d <= MAX_DENSE_TERMS:
-            dense = np.zeros((n, d + 1))
-            dense[:, terms.numeric_terms] = numbers
-            for codes in terms.codes.T:
-                dense[np.arange(n), codes] = 1.0
-            return dense[:, :d] * factor
-        row = np.repeat(np.arange(n), terms.codes.shape[1])
-        present = sparse.csr_array((np.ones(len(row)), (row, terms.codes.ravel())), (n, d + 1))
-        column = np.tile(terms.numeric_terms, n)
-        row = np.repeat(np.arange(n), len(terms.numeric_terms))
-        numeric = sparse.csr_array((numbers.ravel(), (row, column)), (n, d + 1))
-        return sparse.csr_array((present + numeric)[:, :d]).multiply(factor).tocsr()
 
 
 @dataclass(frozen=True)
@@ -257,12 +231,12 @@ class FittedRegression:
     encoding: Encoding | None
 
     @classmethod
-    def of(cls, coefficients: Floats, reader: TermReader | None) -> FittedRegression:
+    def of(cls, coefficients: Floats, reader: TermScale | None) -> FittedRegression:
         """Return the regression on raw terms from coefficients (d + 1,), the intercept last."""
         w, intercept = coefficients[:-1], float(coefficients[-1])
         if reader is None:
             return cls(w, intercept, None)
-        points = w * reader.varies / reader.scale
+        points = w / reader.scale
         return cls(points, intercept - float(points @ reader.mean), reader.encoding)
 
     def logits(self, estimator: Any, rows: DecisionRows) -> Floats:
@@ -280,7 +254,6 @@ def _ridge(model: Any) -> float:
     return float(1 / strength)
 
 
-MAX_WIDTH = 1000  # columns; above, the matrix of their products would be large
 LEAST_CURVATURE = 1e-6  # of the largest: columns may be collinear
 
 
@@ -352,7 +325,8 @@ class WassersteinLoss:
     @cached_property
     def root(self) -> Root:
         """Return U."""
-        return _curvature_root(self.matrix, self.share, self.ridge)
+        penalty = np.append(np.full(self.matrix.shape[1], self.ridge), 0.0)
+        return curvature_root(self.matrix, self.share, penalty, 1 / 4, LEAST_CURVATURE)
 
     def __call__(self, v: Floats, strength: float) -> tuple[float, Floats]:
         """Return the loss at v and its gradient by v."""
@@ -389,24 +363,3 @@ def minimise(
         loss, loss.root.times(start), args=(strength,), jac=True, method="L-BFGS-B", options=stop
     )
     return loss.root.solve(np.asarray(optimum.x)), int(optimum.nit)
-
-
-def _curvature_root(matrix: Any, share: Floats, ridge: float) -> Root:
-    """Return U with UᵀU near the log loss's second derivative, which is that of scores of one half.
-
-    For many columns, only the diagonal of U is returned.
-    """
-    d, is_sparse = matrix.shape[1], sparse.issparse(matrix)
-    weighted = matrix.multiply(share[:, None]) if is_sparse else matrix * share[:, None]
-    squares = matrix.multiply(weighted) if is_sparse else matrix * weighted
-    diagonal = np.append(np.asarray(squares.sum(axis=0)).ravel(), 1.0) / 4
-    diagonal[:d] += ridge
-    diagonal += LEAST_CURVATURE * np.maximum(diagonal, LEAST_CURVATURE * diagonal.max())
-    if d > MAX_WIDTH:
-        return Root(np.sqrt(diagonal), True)
-    curvature = np.empty((d + 1, d + 1))
-    products = matrix.T @ weighted
-    curvature[:d, :d] = (products.toarray() if is_sparse else products) / 4
-    curvature[d, :d] = curvature[:d, d] = matrix.T @ share / 4
-    np.fill_diagonal(curvature, diagonal)
-    return Root(np.asarray(cholesky(curvature)), False)
