@@ -4,9 +4,7 @@ A display holds plain numbers and names and can draw them again. After drawing, 
 hold the axes and the figure. matplotlib is imported when a display draws.
 """
 
-from commod._displays.calibration import CalibrationDisplay
-from commod._displays.change import ChangeDisplay
-from commod._displays.concept import ConceptDisplay
-from commod._displays.frontier import FrontierDisplay
+from commod._displays.decisions import CalibrationDisplay, ChangeDisplay
+from commod._displays.updates import ConceptDisplay, FrontierDisplay
 
 __all__ = ["CalibrationDisplay", "ChangeDisplay", "ConceptDisplay", "FrontierDisplay"]

@@ -7,12 +7,14 @@ from typing import Any
 from commod._text import shorten
 
 BEFORE, AFTER, LOSS = "#9aa5b1", "#1f6f8b", "#c44536"
-LOSS_STYLE: dict[str, Any] = {  # hatched, so that losses can be recognised without colours
-    "color": LOSS,
-    "hatch": "///",
-    "edgecolor": "white",
-    "linewidth": 0,
-}
+
+
+def bar_style(color: str, hatch: str, edge: str = "white") -> dict[str, Any]:
+    """Return the style of bars that a hatch tells apart without colours."""
+    return {"color": color, "hatch": hatch, "edgecolor": edge, "linewidth": 0}
+
+
+LOSS_STYLE = bar_style(LOSS, "///")
 
 
 def plain_text(name: object, most: int = 32) -> str:

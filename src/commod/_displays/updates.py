@@ -1,4 +1,4 @@
-"""Draw concepts: their strongest terms, and how often people change where one is active."""
+"""Draw updates: their concepts, and the trade-off between changes and fairness."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._displays._style import check_fitted_update, width_in_inches
-from commod._record import Card, CardLine, Concept, Estimate
+from commod._displays.base import Display, axes_or_new, check_fitted_update, width_in_inches
+from commod._record import Card, CardLine, Concept
 from commod._reporting.explain import make_card
+from commod._study.curve import Frontier
+from commod._study.frontier import frontier
 from commod._text import percent, points
-from commod._text.drawing import AFTER, BEFORE, plain_text
+from commod._text.drawing import AFTER, BEFORE, bar_style, plain_text
 from commod.exceptions import InputError
+from commod.updates.base import BaseUpdate
 from commod.updates.ratio import RatioUpdate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
-class ConceptDisplay:
+class ConceptDisplay(Display):
     """Each concept with its strongest terms, and how often people change where it is active.
 
     The length of a bar is what the term adds per standard deviation over the explained people. So
@@ -68,9 +70,7 @@ class ConceptDisplay:
     >>> plt.close(display.figure_)
     """
 
-    ax_: Axes
     axes_: NDArray[Any]
-    figure_: Figure
 
     def __init__(self, *, card: Card) -> None:
         self.card = card
@@ -147,15 +147,18 @@ class ConceptDisplay:
         # narrow axes have room for short names only
         longest = 40 if ax is None else int(np.clip(5 * width_in_inches(ax) - 8, 12, 40))
         self.axes_ = _grid(ax, heights)
-        self.ax_, self.figure_ = self.axes_[0, 0], self.axes_[0, 0].figure
         if not concepts:
-            _write_no_points(self.axes_[0], self.card)
+            total = "r =" if self.card.rule is None else "the sum is"
+            text = f"No term has points: {total} {self.card.intercept:.3g} for everybody."
+            self.axes_[0, 0].text(0, 0.5, text, transform=self.axes_[0, 0].transAxes)
+            for empty in self.axes_[0]:
+                empty.set_axis_off()
         for concept, (left, right) in zip(concepts, self.axes_, strict=bool(concepts)):
             _draw_terms(left, concept, max_terms, longest)
             _draw_shares(right, concept)
         if concepts:
             _label_all(self.axes_, self.card)
-        return self
+        return self._drawn_on(*self.axes_.flat)
 
 
 def _grid(ax: Axes | None, heights: list[int]) -> NDArray[Any]:
@@ -200,7 +203,6 @@ def _draw_terms(ax: Axes, concept: Concept, max_terms: int, longest: int) -> Non
     title = f"Concept {concept.number}: {plain_text(concept.name, longest)}{hidden}"
     ax.set_title(title, loc="left", fontsize="medium")
     ax.axvline(0, color="black", linewidth=0.8)
-    ax.spines[["top", "right"]].set_visible(False)
 
 
 def _draw_shares(ax: Axes, concept: Concept) -> None:
@@ -211,20 +213,15 @@ def _draw_shares(ax: Axes, concept: Concept) -> None:
     )
     for y, _, share, _, colour, hatch in shares:
         value = share.value or 0.0
-        style: Any = {"color": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
-        ax.barh(y, value, height=0.55, **style)
+        ax.barh(y, value, height=0.55, **bar_style(colour, hatch))
         if share.low is not None and share.high is not None:
             ax.plot([share.low, share.high], [y, y], color="black", lw=1.2)
     names = [f"{name}\n{percent(share.value)} of {n:,}" for _, name, share, n, *_ in shares]
     ax.set_yticks([1, 0], names, fontsize="small")
     ax.set_ylim(-0.7, 1.7)
-    ax.spines[["top", "right"]].set_visible(False)
     ax.xaxis.set_major_formatter("{x:.0%}")
-    ax.set_xlim(0, 1.1 * max(_highest(s) for _, _, s, *_ in shares))
-
-
-def _highest(share: Estimate) -> float:
-    return max(share.high or 0.0, share.value or 0.0, 0.01)
+    ends = [end or 0.0 for _, _, share, *_ in shares for end in (share.value, share.high)]
+    ax.set_xlim(0, 1.1 * max(*ends, 0.01))
 
 
 def _length(term: CardLine) -> float:
@@ -250,9 +247,100 @@ def _label_all(axes: NDArray[Any], card: Card) -> None:
     right.set_xlabel("share of people\nwho change")
 
 
-def _write_no_points(axes: NDArray[Any], card: Card) -> None:
-    for ax in axes:
-        ax.set_axis_off()
-    total = "r =" if card.rule is None else "the sum is"
-    text = f"No term has points: {total} {card.intercept:.3g} for everybody."
-    axes[0].text(0, 0.5, text, transform=axes[0].transAxes)
+class FrontierDisplay(Display):
+    """Share of changed decisions against fairness: many updates beside the fewest possible.
+
+    Parameters
+    ----------
+    frontier : Frontier
+        The result of `commod.frontier`.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes of the last drawing.
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from commod import ControlledDebiaser
+    >>> from commod import FrontierDisplay
+    >>> from commod.datasets import make_biased
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> data = make_biased(800, random_state=0)
+    >>> model = LogisticRegression().fit(data.data, data.target)
+    >>> display = FrontierDisplay.from_estimator(
+    ...     ControlledDebiaser(model),
+    ...     data.data,
+    ...     data.target,
+    ...     sensitive_features=data.sensitive_features,
+    ...     targets=[0.7, 0.9],
+    ... )
+    >>> display.ax_.get_xlabel()
+    'P-rule of label 1 on the 800 fit rows (fairer →)'
+    >>> import matplotlib.pyplot as plt
+    >>> plt.close(display.figure_)
+    """
+
+    def __init__(self, *, frontier: Frontier) -> None:
+        self.frontier = frontier
+
+    @classmethod
+    def from_estimator(
+        cls,
+        update: BaseUpdate,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Compute the frontier of an update with `commod.frontier`, draw it, return the display.
+
+        Parameters
+        ----------
+        update, X, y, sensitive_features
+            As in `commod.frontier`.
+        ax : matplotlib Axes, default=None
+            A new figure if None.
+        **kwargs
+            Other arguments of `commod.frontier`, such as `targets`, `grid` and `X_eval`.
+        """
+        curve = frontier(update, X, y, sensitive_features=sensitive_features, **kwargs)
+        return cls(frontier=curve).plot(ax)
+
+    @classmethod
+    def from_frontier(cls, frontier: Frontier, *, ax: Axes | None = None) -> Self:
+        """Draw a frontier that was computed before; return the display.
+
+        Parameters
+        ----------
+        frontier : Frontier
+        ax : matplotlib Axes, default=None
+            A new figure if None.
+        """
+        if not isinstance(frontier, Frontier):
+            raise InputError(
+                f"from_frontier takes what commod.frontier returns; got {type(frontier).__name__}. "
+                "For an update use from_estimator."
+            )
+        return cls(frontier=frontier).plot(ax)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw changes against fairness, fairer to the right.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            A new figure if None.
+
+        Returns
+        -------
+        self
+        """
+        ax = axes_or_new(ax, 7.5, 4.5)
+        self.frontier.plot(ax)
+        ax.set_xlabel(f"{ax.get_xlabel()} (fairer →)")
+        ax.set_ylabel(f"{ax.get_ylabel()} (fewer is better ↓)")
+        return self._drawn_on(ax)
