@@ -1,6 +1,7 @@
-"""Say what a positive decision is worth for fairness, as the paper's Bayes-optimal update needs it.
+"""Score decisions as the paper's Bayes-optimal update does, and say what they do for fairness.
 
-The margins are added to `commod.bounds.bayes_optimal_scores`. For a row x, `proba_group` (n,) is
+A score sums up what a positive decision is worth: for accuracy, for fairness (the margins below),
+and for few changes. For a row x, `proba_target` (n,) is P(Y = 1 | x), and `proba_group` (n,) is
 P(S = 1 | x): 0 or 1 where the update knows the group. `group_share` is P(S = 1), by default the
 mean of `proba_group`.
 """
@@ -13,6 +14,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+
+
+def bayes_optimal_scores(
+    proba_target: Any,
+    y_pred: Any,
+    fairness_margin: Any = 0.0,
+    *,
+    cost: float = 0.5,
+    lambda_ratio: float = 0.0,
+) -> Floats:
+    """Return scores (n,) that are positive where a Bayes-optimal update decides positively.
+
+    The update minimises the cost-sensitive risk, minus the fairness that the margin expresses,
+    plus `lambda_ratio` times the share of changed decisions. So it keeps a base decision unless
+    accuracy and fairness together outweigh `lambda_ratio`. At a score of 0, both decisions are
+    optimal.
+
+    `y_pred` (n,) are the base decisions, 0 or 1, or P(base decision = 1 | x) where they are
+    randomised. `fairness_margin` says what a positive decision is worth for fairness. False
+    positives have the weight `cost`, false negatives 1 - `cost`.
+
+    The paper's printed score has the two multipliers swapped and the sign of the change term
+    reversed. Its lemma also needs c* = P(base decision = 0), not the share of new positives:
+    P(change) = (1 - c*) P(new 0 | base 1) + c* P(new 1 | base 0).
+
+    Examples
+    --------
+    >>> bayes_optimal_scores([0.7, 0.4], [1, 1], lambda_ratio=0.2)
+    array([0.4, 0.1])
+    """
+    target, base, margin = (
+        np.asarray(part, dtype=np.float64) for part in (proba_target, y_pred, fairness_margin)
+    )
+    return np.asarray(target - cost + margin + lambda_ratio * (2 * base - 1))
 
 
 def p_rule_margin(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from scipy.optimize import Bounds, LinearConstraint, milp
 
-from commod import bounds
 from experiments.methods import BLIND, FEWER, LIMIT, METHODS, WEIGHED
 from experiments.paper import DP
 from experiments.protocol import Split, make_split
@@ -48,26 +51,52 @@ def compute(table: str, notion: str, split: int) -> list[dict[str, Any]]:
 def _fewest(rows: Split, notion: str, target: float, floor: float) -> float:
     """Return the fewest changes that reach a target with this accuracy, if labels are known.
 
-    The best accuracy grows with the number of changes allowed, so bisection finds the number.
+    They solve an integer programme. Its unknowns are how many people of each true label, decision
+    and group change.
     """
-    request = {"sensitive_features": rows.test.s, "target": target, "constraints": notion}
-    least = bounds.minimal_changes(rows.before, y_true=rows.test.y, **request).n_changes
-    if least is None:
-        return float("nan")
+    label, decision, group = (np.asarray(part) for part in (rows.test.y, rows.before, rows.test.s))
+    cells = np.array(list(itertools.product((0, 1), (0, 1), np.unique(group).tolist())))
+    people = np.column_stack([label, decision, group])
+    sizes = (people[:, None] == cells).all(axis=2).sum(axis=0)
+    is_right = np.where(cells[:, 0] == cells[:, 1], -1, 1)
+    n_right = int((label == decision).sum())
+    slopes, limits = _fairness_rows(cells, sizes, notion, target)
+    slopes += [is_right]
+    limits += [math.ceil((floor - ROUNDING) * len(label)) - n_right]
+    if notion == DP:  # a ratio is undefined where nobody is positive
+        slopes += [1 - 2 * cells[:, 1]]
+        limits += [1 - int(decision.sum())]
+    found = milp(
+        np.ones(len(cells)),
+        constraints=LinearConstraint(np.array(slopes), np.array(limits), np.inf),
+        integrality=np.ones(len(cells)),
+        bounds=Bounds(0, sizes),
+        options={"mip_rel_gap": 0},
+    )
+    return float("nan") if found.x is None else float(np.rint(found.x).sum())
 
-    def is_enough(budget: int) -> bool:
-        best = bounds.most_accurate(rows.test.y, rows.before, max_changes=budget, **request)
-        return best.accuracy >= floor - ROUNDING
 
-    low, high = least - 1, len(rows.test.y)
-    if floor <= 0 or is_enough(least):
-        return least
-    if not is_enough(high):
-        return float("nan")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
-    return high
+def _fairness_rows(
+    cells: NDArray[np.int64], sizes: NDArray[np.int64], notion: str, target: float
+) -> tuple[list[NDArray[np.float64]], list[float]]:
+    """Return inequalities slopes @ changes ≥ limit that say that the target is reached.
+
+    They compare every two groups: by a ratio, or by the gap in each true label.
+    """
+    step, positive = 1 - 2 * cells[:, 1], sizes * cells[:, 1]
+    pairs = list(itertools.permutations(np.unique(cells[:, 2]).tolist(), 2))
+    slopes, limits = [], []
+    for choice in itertools.product(pairs, repeat=1 if notion == DP else 2):
+        weight, limit = np.zeros(len(cells)), 0.0 if notion == DP else -target
+        for i, (lower, higher) in enumerate(choice):
+            counted = np.ones(len(cells), bool) if notion == DP else cells[:, 0] == i
+            low, high = (counted & (cells[:, 2] == one) for one in (lower, higher))
+            weight = weight + low / sizes[low].sum()
+            weight = weight - (target if notion == DP else 1.0) * high / sizes[high].sum()
+        unit = sizes.sum()  # in people, so that the tolerance of HiGHS is far below one person
+        slopes.append(unit * weight * step)
+        limits.append(unit * float(limit - weight @ positive - ROUNDING))
+    return slopes, limits
 
 
 def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd.DataFrame]:

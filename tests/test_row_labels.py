@@ -126,10 +126,6 @@ CALLS = {
         lambda **rows: bounds.minimal_cost(target=0.9, constraints="equalized_odds", **rows),
         {"y_pred": OLD, "sensitive_features": GROUP, "y_true": Y, "change_cost": WEIGHT},
     ),
-    "bayes_optimal_scores": (
-        bounds.bayes_optimal_scores,
-        {"proba_target": SCORE, "y_pred": OLD, "fairness_margin": SCORE - 0.5},
-    ),
     "audit": (
         audit,
         {

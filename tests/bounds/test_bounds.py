@@ -16,15 +16,12 @@ from hypothesis import strategies as st
 
 from commod import bounds
 from commod.bounds import (
-    bayes_optimal_scores,
     best_fairness,
-    fewest_changes,
     minimal_changes,
     minimal_cost,
     minimal_expected_changes,
-    most_accurate,
-    switching_point,
 )
+from commod.bounds._counts import fewest_changes
 from commod.exceptions import InputError
 from commod.metrics import fairness_value, p_rule
 
@@ -88,24 +85,21 @@ def reaches(constraints, value, target):
 
 
 def all_decisions(constraints, y_true, y_pred, group, direction, favorable):
-    """(changes, fairness, right decisions) of every vector that the direction allows."""
+    """(changes, fairness) of every vector that the direction allows."""
     gained = {"any": (0, 1), "gains_only": (favorable,), "losses_only": (1 - favorable,)}[direction]
     for bits in itertools.product((0, 1), repeat=len(y_pred)):
         after = np.array(bits)
         changed = after != y_pred
         if set(after[changed].tolist()) <= set(gained):
             value = exact_fairness(constraints, y_true, after, group)
-            yield int(changed.sum()), value, int((after == y_true).sum())
+            yield int(changed.sum()), value
 
 
-def carried_out(flips, y_true, y_pred, group):
-    """Decisions after the flips, keyed with or without the true label."""
+def carried_out(flips, y_pred, group):
+    """Decisions after the flips."""
     after = y_pred.copy()
-    for (label, *true_label, old, new), count in flips.items():
-        rows = (group == label) & (y_pred == old) & (after == old)
-        if true_label:
-            rows &= y_true == true_label[0]
-        rows = np.flatnonzero(rows)
+    for (label, old, new), count in flips.items():
+        rows = np.flatnonzero((group == label) & (y_pred == old) & (after == old))
         assert len(rows) >= count > 0
         after[rows[:count]] = new
     return after
@@ -149,7 +143,7 @@ def test_minimal_changes_are_the_fewest_of_all_decisions(table, data, direction,
 def test_minimal_changes_can_be_carried_out(table, data, direction, favorable):
     constraints, y_true, y_pred, group = table
     target = data.draw(target_for(constraints))
-    assume(constraints != ODDS)  # there a flip also needs a true label: see most_accurate
+    assume(constraints != ODDS)  # there a flip also needs a true label
     found = minimal_changes(
         y_pred, target=target, **options(constraints, y_true, group, direction, favorable)
     )
@@ -157,12 +151,12 @@ def test_minimal_changes_can_be_carried_out(table, data, direction, favorable):
     if constraints != PARITY:  # who is changed must be among the rows that the rate counts
         kept = y_true == (constraints == TPR)
         y_true, y_pred, group = y_true[kept], y_pred[kept], group[kept]
-    after = carried_out(found.flips, y_true, y_pred, group)
+    after = carried_out(found.flips, y_pred, group)
     value = fairness_value(constraints, y_true, after, sensitive_features=group)
     assert (value >= target) if constraints == PARITY else (value <= target)
     fairest = [
         value
-        for n, value, _ in all_decisions(constraints, y_true, y_pred, group, direction, favorable)
+        for n, value in all_decisions(constraints, y_true, y_pred, group, direction, favorable)
         if n == found.n_changes and value is not None
     ]
     assert value == float(max(fairest) if constraints == PARITY else min(fairest))
@@ -177,7 +171,7 @@ def test_best_fairness_is_the_best_of_all_decisions(table, budget, direction, fa
     )
     sign = -1 if constraints == PARITY else 1
     everything = all_decisions(*table, direction, favorable)
-    within = [(sign * v, n) for n, v, _ in everything if n <= budget and v is not None]
+    within = [(sign * v, n) for n, v in everything if n <= budget and v is not None]
     best, n_changes = min(within, default=(Fraction(0), 0))
     if constraints == PARITY and best == 0 and not y_pred.any():
         assert math.isnan(found.fairness)
@@ -186,32 +180,6 @@ def test_best_fairness_is_the_best_of_all_decisions(table, budget, direction, fa
         assert found.fairness == float(sign * best)
         assert found.n_changes == n_changes == sum(found.flips.values())
         assert found.rate == n_changes / len(y_pred)
-
-
-@settings(deadline=None, max_examples=40)
-@given(tables(), st.data(), st.none() | st.integers(0, 8), directions, favorables)
-def test_most_accurate_is_the_best_of_all_decisions(table, data, budget, direction, favorable):
-    constraints, y_true, y_pred, group = table
-    target = data.draw(target_for(constraints))
-    keywords = options(constraints, y_true, group, direction, favorable)
-    keywords.pop("y_true", None)
-    found = most_accurate(y_true, y_pred, target=target, max_changes=budget, **keywords)
-    everything = all_decisions(*table, direction, favorable)
-    fair = [d for d in everything if reaches(constraints, d[1], target)]
-    if budget is None:
-        budget = min(fair, default=(0,))[0]
-    right = [n_right for n, _, n_right in fair if n <= budget]
-    if not right:
-        assert found.n_changes is None
-        assert math.isnan(found.accuracy)
-        assert found.flips == {}
-        return
-    assert found.accuracy == max(right) / len(y_true)
-    assert found.n_changes <= budget
-    after = carried_out(found.flips, y_true, y_pred, group)
-    assert np.mean(after == y_true) == found.accuracy
-    assert np.sum(after != y_pred) == found.n_changes
-    assert reaches(constraints, exact_fairness(constraints, y_true, after, group), target)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -415,7 +383,6 @@ def test_a_target_out_of_range_is_refused(constraints, target, message):
     n_rows = 2 if constraints == ODDS else 1
     for call in (
         lambda: minimal_changes(y, y_true=y, **keywords),
-        lambda: most_accurate(y, y, **keywords),
         lambda: fewest_changes(constraints, [[2, 2]] * n_rows, [[1, 1]] * n_rows, target),
     ):
         with pytest.raises(InputError, match=message) as error:
@@ -460,38 +427,6 @@ def test_equalized_odds_shares_six_changes_between_both_labels():
     # The paper's rule spends all six on true positive rates, whose cell is the smallest.
     all_on_one = min(abs(Fraction(3 + k, 10) - Fraction(1, 2)) for k in range(7))
     assert all_on_one + abs(Fraction(4, 20) - Fraction(60, 100)) == Fraction(2, 5)
-
-
-def test_fewest_changes_and_best_accuracy_can_conflict():
-    # Lowering the small group's true positive rate is cheap and wrong, raising the other's right.
-    y_true = [1] * 12
-    y_pred = [1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]
-    group = ["a"] * 10 + ["b"] * 2
-    keywords = {"sensitive_features": group, "target": 0.3, "constraints": TPR}
-    fewest = most_accurate(y_true, y_pred, **keywords)
-    assert (fewest.n_changes, fewest.flips) == (1, {("b", 1, 1, 0): 1})
-    assert fewest.accuracy == 3 / 12
-    roomy = most_accurate(y_true, y_pred, max_changes=5, **keywords)
-    assert (roomy.n_changes, roomy.accuracy) == (5, 9 / 12)
-
-
-@pytest.mark.parametrize(("budget", "n_right"), [(0, 0), (1, 0), (2, 2), (3, 2), (4, 4)])
-def test_equal_rates_let_errors_be_fixed_in_pairs_only(budget, n_right):
-    y_true, y_pred, group = [1, 0, 1, 0], [0, 1, 0, 1], ["a", "a", "b", "b"]
-    found = most_accurate(y_true, y_pred, sensitive_features=group, target=1.0, max_changes=budget)
-    assert (found.accuracy, found.n_changes) == (n_right / 4, n_right)
-    assert sum(found.flips.values()) == n_right
-
-
-@pytest.mark.parametrize(
-    ("rows", "target", "budget", "n_right"),  # rows as true label, decision and group, like "01a"
-    [("01b 00b 11a 10b 00a 10b 01b", 0.8, 2, 5), ("11a 01b 10b 01b 00a 10b 11b", 0.8, 1, 4)],
-)
-def test_an_odd_change_is_not_spent_where_only_pairs_can_be_fixed(rows, target, budget, n_right):
-    y_true, y_pred, group = zip(*rows.split(), strict=True)
-    keywords = {"sensitive_features": group, "pos_label": "1", "target": target}
-    found = most_accurate(y_true, y_pred, max_changes=budget, **keywords)
-    assert found.accuracy == n_right / 7
 
 
 def test_nobody_selected_is_not_fair():
@@ -561,8 +496,6 @@ def test_the_other_label_is_known_even_when_nobody_has_it():
     keywords = {"sensitive_features": group, "pos_label": "yes", "target": 0.0}
     found = minimal_changes(["yes"] * 5, y_true=y_true, constraints=FPR, **keywords)
     assert found.n_changes == 0
-    fixed = most_accurate(y_true, ["yes"] * 5, max_changes=4, constraints=FPR, **keywords)
-    assert fixed.flips == {("a", "no", "yes", "no"): 2, ("b", "no", "yes", "no"): 2}
     assert best_fairness([1] * 4, sensitive_features=list("aabb"), max_changes=0).fairness == 1
     keywords = {"sensitive_features": list("aabb"), "pos_label": "yes", "target": 0.8}
     for favorable in (None, "yes", "no"):
@@ -584,13 +517,9 @@ LIMITS = {
     "best_fairness": lambda y, s, **more: best_fairness(
         y, sensitive_features=s, max_changes=1, **more
     ),
-    "most_accurate": lambda y, s, **more: most_accurate(
-        [1, 0, 1], y, sensitive_features=s, target=0.8, **more
-    ),
     "minimal_expected_changes": lambda y, s, **more: minimal_expected_changes(
         [1, 0, 1], y, sensitive_features=s, target=0.8, **more
     ),
-    "switching_point": lambda y, s, **more: switching_point(y, sensitive_features=s, **more),
 }
 
 
@@ -611,7 +540,7 @@ def test_bad_rows_are_refused(limit):
         limit(y, group, pos_label="yes")
 
 
-@pytest.mark.parametrize("name", [name for name in LIMITS if name != "switching_point"])
+@pytest.mark.parametrize("name", LIMITS)
 def test_unknown_names_are_answered_with_the_known_ones(name):
     limit, y, group = LIMITS[name], [1, 0, 1], ["a", "b", "b"]
     for wrong in ("parity", ["parity"]):  # a list holds several constraints
@@ -638,12 +567,12 @@ def test_true_labels_are_needed_where_they_are_compared():
             best_fairness(y, max_changes=1, **keywords)
         with pytest.raises(InputError, match=f"{constraints} compares .* but y_true is None"):
             minimal_cost(y, change_cost=[1] * 4, target=0.1, **keywords)
-    with pytest.raises(InputError, match="y_true is None, but accuracy compares"):
-        most_accurate(None, y, sensitive_features=group, target=0.8)
     with pytest.raises(InputError, match="y_true has 2 rows, but 4 were expected"):
         minimal_changes(y, y_true=[1, 0], target=0.1, sensitive_features=group, constraints=TPR)
     with pytest.raises(InputError, match="do not use the same two labels"):
-        most_accurate([1, -1, 1, -1], y, target=0.8, sensitive_features=group)
+        minimal_changes(
+            y, y_true=[1, -1, 1, -1], target=0.1, sensitive_features=group, constraints=TPR
+        )
 
 
 def test_an_empty_cell_leaves_the_rate_undefined_whatever_is_changed():
@@ -664,40 +593,10 @@ def test_a_budget_is_a_whole_number(budget):
         best_fairness(y, sensitive_features=group, max_changes=budget)
     with pytest.raises(InputError, match=message):
         minimal_cost(y, change_cost=y, sensitive_features=group, target=0.8, max_changes=budget)
-    with pytest.raises(InputError, match=message):
-        most_accurate(y, y, sensitive_features=group, target=0.8, max_changes=budget)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "positives", "message"),
-    [
-        ([[5, 0]], [[1, 0]], r"sizes has an empty cell: \[\[5, 0\]\]"),
-        ([[5, 5]], [[6, 0]], r"between 0 and the size .* got \[\[6, 0\]\] of \[\[5, 5\]\]"),
-        ([[5, 5]], [[1, 2, 3]], r"between 0 and the size"),
-        ([[5]], [[1]], r"1 rows? for two or more groups; got int64 of shape \(1, 1\)"),
-        ([5, 5], [1, 1], r"got int64 of shape \(2,\)"),
-        ([[5, 5]], [[-1, 1]], "positives must hold whole numbers, 0 or more"),
-        ([[5.0, 5.0]], [[1, 1]], "sizes must hold whole numbers, 0 or more.*got float64"),
-    ],
-)
-def test_bad_counts_are_refused(sizes, positives, message):
-    with pytest.raises(InputError, match=message):
-        fewest_changes(PARITY, sizes, positives, 0.8)
-
-
-def test_a_ceiling_too_fine_for_the_program_is_refused(monkeypatch):
-    monkeypatch.setattr("commod.bounds._accuracy.MOST_BRANCHES", 1)
-    rng = np.random.default_rng(0)
-    cells = rng.choice(12, size=1000, p=rng.dirichlet(np.full(12, 3)))
-    y_true, y_pred, group = cells // 3 % 2, cells // 6, cells % 3
-    keywords = {"sensitive_features": group, "constraints": ODDS, "max_changes": 250}
-    with pytest.raises(InputError, match="target is too small for equalized_odds: within 1 bra"):
-        most_accurate(y_true, y_pred, target=1e-3, **keywords)
-    assert most_accurate(y_true, y_pred, target=0.1, **keywords).n_changes <= 250
 
 
 # ---------------------------------------------------------------------------------------------
-# The switching point, and what the paper prints about P-rule and changes
+# What the paper prints about P-rule and changes
 
 
 def p_rule_of(n_d, g_d, n_a, g_a):
@@ -711,34 +610,11 @@ def two_groups(n_d, g_d, n_a, g_a):
 
 
 @quick
-@given(rate_rows(15, n_groups=(2, 2)))
-def test_the_switching_point_is_the_first_at_which_the_rates_can_meet(row):
-    (n_d, n_a), (g_d, g_a) = row
-    if g_d * n_a > g_a * n_d:
-        n_d, n_a, g_d, g_a = n_a, n_d, g_a, g_d
-    y_pred, group = two_groups(n_d, g_d, n_a, g_a)
-    meets = [
-        up + down
-        for up in range(n_d - g_d + 1)
-        for down in range(g_a + 1)
-        if (g_d + up) * n_a >= (g_a - down) * n_d
-    ]
-    assert switching_point(y_pred, sensitive_features=group) == min(meets)
-
-
-def test_the_switching_point_is_for_two_groups():
-    with pytest.raises(
-        InputError, match="has 3 groups, but the switching point is defined for two"
-    ):
-        switching_point([1, 0, 1], sensitive_features=["a", "b", "c"])
-
-
-@quick
 @given(st.data(), st.integers(20, 60), st.integers(20, 60))
 def test_before_the_switching_point_all_changes_belong_on_one_side(data, n_d, n_a):
     g_d, g_a = data.draw(st.integers(1, n_d // 3)), data.draw(st.integers(n_a // 2, n_a))
     y_pred, group = two_groups(n_d, g_d, n_a, g_a)
-    switch = switching_point(y_pred, sensitive_features=group)
+    switch = -(-abs(g_d * n_a - g_a * n_d) // max(n_d, n_a))  # the rates can meet
     k = data.draw(st.integers(1, max(min(switch, g_a) - 1, 1)))
     assume(k < switch)
     assert k <= n_d - g_d  # neither side runs out of people
@@ -864,31 +740,6 @@ def test_expected_changes_are_for_constraints_with_labels():
         minimal_expected_changes(
             [1, 0], [1, 0], sensitive_features=["a", "b"], target=0.8, constraints=PARITY
         )
-
-
-# ---------------------------------------------------------------------------------------------
-# The score of the Bayes-optimal rule
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda: bayes_optimal_scores([0.5, 1.5], [0, 1]),
-            r"proba_target has 1 values? outside",
-        ),
-        (lambda: bayes_optimal_scores([0.5, math.nan], [0, 1]), r"proba_target has 1 values?"),
-        (lambda: bayes_optimal_scores([0.5], [0, 1]), "y_pred has 2 rows, but 1 were expected"),
-        (lambda: bayes_optimal_scores([0.5], ["1"]), "y_pred must be one number per row; got <U1"),
-        (lambda: bayes_optimal_scores([], []), "proba_target must be one number per row"),
-        (lambda: bayes_optimal_scores([0.5], [1], [0, 1]), "fairness_margin has 2 rows, but 1"),
-        (lambda: bayes_optimal_scores([0.5], [1], cost=2), r"cost=2 must be .* in \[0, 1\]"),
-        (lambda: bayes_optimal_scores([0.5], [1], lambda_ratio=-1), "lambda_ratio=-1 must be"),
-    ],
-)
-def test_bad_probabilities_and_costs_are_refused(call, message):
-    with pytest.raises(InputError, match=message):
-        call()
 
 
 # ---------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from benchmarks.brute_force import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commod.bounds import best_fairness, minimal_changes, minimal_cost, most_accurate
+from commod.bounds import best_fairness, minimal_changes, minimal_cost
 from commod.bounds._general import fewest_changes_of
 from commod.constraints import (
     AccuracyParity,
@@ -191,7 +191,7 @@ def test_a_direction_holds_for_combinations():
 
 
 def test_what_is_missing_or_not_known_is_said():
-    y_true, y_pred, group, column = rows()
+    _, y_pred, group, column = rows()
     conditional = DemographicParity(ratio=0.9).within("unit")
     with pytest.raises(InputError, match="control_features is missing"):
         minimal_changes(y_pred, sensitive_features=group, constraints=conditional)
@@ -205,7 +205,7 @@ def test_what_is_missing_or_not_known_is_said():
         minimal_changes(y_pred, sensitive_features=group, constraints=AccuracyParity(0.1))
     several = DemographicParity(ratio=0.9) & MinimumRate(0.3)
     with pytest.raises(InputError, match=r"got several constraints.*minimal_changes"):
-        most_accurate(y_true, y_pred, sensitive_features=group, constraints=several)
+        best_fairness(y_pred, max_changes=3, sensitive_features=group, constraints=several)
     with pytest.raises(InputError, match=r"minimum_rate.*minimal_changes"):
         minimal_cost(
             y_pred,

@@ -4,11 +4,14 @@ import itertools
 
 import numpy as np
 import pytest
-from experiments.bayes import balanced_cost_margin, equalized_odds_margin, p_rule_margin
+from experiments.bayes import (
+    balanced_cost_margin,
+    bayes_optimal_scores,
+    equalized_odds_margin,
+    p_rule_margin,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from commod.bounds import bayes_optimal_scores
 
 quick = settings(deadline=None, max_examples=35)
 

@@ -11,7 +11,7 @@ from commod._record import Request
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.metrics import fairness_value
-from commod.metrics._cells import worst_value
+from commod.metrics._cells import Cells, worst_value
 from commod.metrics._comparison import CellRows, comparisons
 from commod.metrics._constraint import (
     CONSTRAINTS,
@@ -37,7 +37,7 @@ def arrays(rows):
 
 
 def table_of(constraint, codes, n_groups, label, decisions):
-    cells = constraint.cells(codes, n_groups, label)
+    cells = Cells.of(constraint, codes, n_groups, label).index
     shape = (len(constraint.rate_rows), n_groups)
     sizes = np.bincount(cells[cells >= 0], minlength=shape[0] * n_groups)
     positives = np.bincount(cells[(cells >= 0) & decisions], minlength=shape[0] * n_groups)
@@ -64,7 +64,7 @@ def test_counts_and_rows_give_the_same_value(constraint, rows):
 def test_every_row_is_in_the_cell_of_its_group_and_label(constraint, rows):
     codes, n_groups, label, _ = arrays(rows)
     codes[0] = -1  # a group that is left out
-    cells = constraint.cells(codes, n_groups, label)
+    cells = Cells.of(constraint, codes, n_groups, label).index
     for cell, code, true_label in zip(cells, codes, label, strict=True):
         counted = [
             i * n_groups + code

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from experiments.bayes import p_rule_margin
+from experiments.bayes import bayes_optimal_scores, p_rule_margin
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, logit
@@ -17,7 +17,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from commod import ScoreColumn
-from commod.bounds import bayes_optimal_scores
 from commod.datasets import make_biased
 from commod.exceptions import BaseModelWarning, InputError, ScoreOrderWarning
 from commod.metrics import fairness_value

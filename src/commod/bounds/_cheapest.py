@@ -48,6 +48,7 @@ from commod.bounds._levels import (
 )
 from commod.bounds._tables import Flips, check_budget, read_problem
 from commod.exceptions import InputError
+from commod.metrics._cells import Cells
 from commod.metrics._constraint import ConstraintLike
 
 IndexArray = NDArray[np.intp]
@@ -396,7 +397,7 @@ def minimal_cost(
         y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
     )
     cost, is_open = check_costs(change_cost, table.n_rows), _read_mask(may_change, table.n_rows)
-    cells = constraint.cells(rows.groups.codes, len(table.groups), rows.outcomes)
+    cells = Cells.of(constraint, rows.groups.codes, len(table.groups), rows.outcomes).index
     raising, lowering = (
         SortedChanges.of(cells, cost, is_open & may_move, problem.sizes.size)
         for may_move in (~rows.decisions & problem.may_raise, rows.decisions & problem.may_lower)

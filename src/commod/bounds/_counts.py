@@ -10,9 +10,8 @@ from numbers import Rational, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from commod._text import n_of, shown
+from commod._text import shown
 from commod.bounds._levels import (
     IntArray,
     RateRowCounts,
@@ -67,6 +66,14 @@ class CountProblem:
     prefer_raising: bool = True
     n_raisable: IntArray | None = None
     n_lowerable: IntArray | None = None
+
+    @classmethod
+    def of(
+        cls, constraints: ConstraintLike, sizes: Any, positives: Any, **moves: Any
+    ) -> CountProblem:
+        """Return the problem of counts that nobody has to check."""
+        n_people, before = (np.asarray(part, np.int64) for part in (sizes, positives))
+        return cls(get_constraint(constraints), n_people, before, **moves)
 
     def rate_rows(self) -> tuple[RateRowCounts, ...]:
         """Return the counts of each rate row, with the range that the allowed changes leave."""
@@ -140,95 +147,20 @@ def _just_fairer(problem: CountProblem, positives: IntArray) -> Fraction:
 
 
 def fewest_changes(
-    constraints: ConstraintLike,
-    sizes: Any,
-    positives: Any,
-    target: Any,
-    *,
-    may_raise: bool = True,
-    may_lower: bool = True,
-    prefer_raising: bool = True,
-    n_raisable: Any = None,
-    n_lowerable: Any = None,
-) -> NDArray[np.int64] | None:
+    constraints: ConstraintLike, sizes: Any, positives: Any, target: Any, **moves: Any
+) -> IntArray | None:
     """Return how many positives each cell has after the fewest changes that reach the target.
 
-    It answers the same question as `minimal_changes`, from counts instead of rows. A call takes
-    about a millisecond (several with equalized odds), whatever the number of people.
-
-    Parameters
-    ----------
-    constraints : str
-        "demographic_parity", "equalized_odds", "true_positive_rate_parity" or
-        "false_positive_rate_parity".
-    sizes, positives : array-like of shape (n_rate_rows, n_groups)
-        People per cell, at least one, and how many of them have a positive decision. One row per
-        rate: all people for demographic parity; people with a positive true label for true
-        positive rates; people with a negative true label for false positive rates; both rows, in
-        this order, for equalized odds.
-    target : float or Fraction
-        Floor on the P-rule, in (0, 1], or ceiling on the gap, in [0, 1] ([0, 2] for equalized
-        odds).
-    may_raise, may_lower : bool, default=True
-        Whether decisions may become positive, and whether they may become negative.
-    prefer_raising : bool, default=True
-        Which answer to return of those with equally few changes that are equally fair: the one
-        with more positives, or the one with fewer.
-    n_raisable, n_lowerable : array-like of shape (n_rate_rows, n_groups), default=None
-        How many people of each cell may become positive, and negative. None means everybody
-        whose decision is negative, or positive.
-
-    Returns
-    -------
-    ndarray of shape (n_rate_rows, n_groups) or None
-        None where no allowed change reaches the target.
+    `sizes` and `positives` have shape (n_rate_rows, n_groups), and no cell is empty. `moves` are
+    the fields of `CountProblem` that say who may change. None where no changes reach the target.
 
     Examples
     --------
     >>> fewest_changes("demographic_parity", [[100, 50]], [[20, 25]], 0.8)
     array([[20, 12]])
-    >>> fewest_changes("equalized_odds", [[10, 100], [20, 100]], [[3, 50], [4, 60]], 0.2)
-    array([[ 5, 50],
-           [ 8, 60]])
-
-    Only 10 people of the second group may lose a positive decision:
-
-    >>> fewest_changes("demographic_parity", [[100, 50]], [[20, 25]], 0.8, n_lowerable=[[20, 10]])
-    array([[24, 15]])
     """
-    problem = _read_problem(
-        constraints,
-        sizes,
-        positives,
-        may_raise=may_raise,
-        may_lower=may_lower,
-        prefer_raising=prefer_raising,
-        n_raisable=n_raisable,
-        n_lowerable=n_lowerable,
-    )
+    problem = CountProblem.of(constraints, sizes, positives, **moves)
     return solve_fewest_changes(problem, read_target(problem.constraint, target))
-
-
-def _read_problem(
-    constraints: ConstraintLike,
-    sizes: Any,
-    positives: Any,
-    *,
-    n_raisable: Any = None,
-    n_lowerable: Any = None,
-    **directions: bool,
-) -> CountProblem:
-    """Return checked counts to change, as the parameters of `fewest_changes` state them."""
-    constraint = simple_constraint(constraints, "The fewest changes of counts")
-    n_people, before = read_counts(constraint, sizes, positives)
-    return CountProblem(
-        constraint,
-        n_people,
-        before,
-        n_raisable=_read_movable(n_raisable, "n_raisable", n_people - before),
-        n_lowerable=_read_movable(n_lowerable, "n_lowerable", before),
-        **directions,
-    )
 
 
 def fewest_number(
@@ -236,90 +168,19 @@ def fewest_number(
 ) -> int | None:
     """Return how many changes `fewest_changes` makes; None where nothing reaches the target.
 
-    `moves` are those of its parameters that say who may change. No ties are broken, so a call is
-    quicker.
+    No ties are broken, so a call is quicker.
 
     Examples
     --------
     >>> fewest_number("demographic_parity", [[100, 50]], [[20, 25]], 0.8)
     13
     """
-    if get_constraint(constraints).is_ratio and target <= 0:
+    problem = CountProblem.of(constraints, sizes, positives, **moves)
+    if problem.constraint.is_ratio and target <= 0:
         return 0  # every update reaches a P-rule of 0
-    problem = _read_problem(constraints, sizes, positives, **moves)
     bound = read_target(problem.constraint, target)
     best = solve_fewest_changes(problem, bound, any_tie=True)
     return None if best is None else problem.n_changes(best)
-
-
-def exact_fairness(constraints: ConstraintLike, sizes: Any, positives: Any) -> Fraction | None:
-    """Return the exact value of a constraint's metric on counts.
-
-    Parameters
-    ----------
-    constraints : str
-        As in `fewest_changes`.
-    sizes, positives : array-like of shape (n_rate_rows, n_groups)
-        As in `fewest_changes`.
-
-    Returns
-    -------
-    Fraction or None
-        The P-rule or the gap; None for the P-rule where nobody is positive.
-
-    Examples
-    --------
-    >>> exact_fairness("demographic_parity", [[100, 50]], [[20, 12]])
-    Fraction(5, 6)
-    """
-    constraint = simple_constraint(constraints, "The value of counts")
-    return constraint.value_from_counts(*read_counts(constraint, sizes, positives))
-
-
-def read_counts(constraint: Constraint, sizes: Any, positives: Any) -> tuple[IntArray, IntArray]:
-    """Return checked sizes and positives, both (n_rate_rows, n_groups), with no empty cell."""
-    n_rows = len(constraint.rate_rows)
-    n_people = _read_table(sizes, "sizes", n_rows)
-    before = _read_table(positives, "positives", n_rows)
-    if n_people.shape != before.shape or not (before <= n_people).all():
-        raise InputError(
-            f"positives must have a count between 0 and the size for each of the "
-            f"{n_people.shape} sizes; got {before.tolist()} of {n_people.tolist()}.",
-            parameter="positives",
-        )
-    if not n_people.all():
-        raise InputError(
-            f"sizes has an empty cell: {n_people.tolist()}. Its rate is undefined whatever is "
-            "changed; leave the group out, or merge it with another.",
-            parameter="sizes",
-        )
-    return n_people, before
-
-
-def _read_movable(values: Any, name: str, most: IntArray) -> IntArray | None:
-    """Return checked numbers of people who may change, at most `most` of each cell."""
-    if values is None:
-        return None
-    movable = _read_table(values, name, len(most))
-    if movable.shape != most.shape or (movable > most).any():
-        raise InputError(
-            f"{name} must have a count between 0 and {most.tolist()} for each cell; got "
-            f"{movable.tolist()}.",
-            parameter=name,
-        )
-    return movable
-
-
-def _read_table(values: Any, name: str, n_rows: int) -> IntArray:
-    counts = np.asarray(values)
-    is_table = counts.ndim == 2 and counts.shape[0] == n_rows and counts.shape[1] >= 2
-    if not is_table or counts.dtype.kind not in "iu" or (counts < 0).any():
-        raise InputError(
-            f"{name} must hold whole numbers, 0 or more, in {n_of(n_rows, 'row')} for two or more "
-            f"groups; got {counts.dtype} of shape {counts.shape}.",
-            parameter=name,
-        )
-    return counts.astype(np.int64)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from commod._data.arrays import Floats
 from commod.bounds._counts import (
     CountProblem,
-    read_counts,
     read_target,
-    simple_constraint,
     simple_requirement,
 )
 from commod.bounds._levels import IntArray, RateRowCounts, relaxed_gap_costs
@@ -170,21 +168,9 @@ def fewest_expected_changes(
     This is the continuous relaxation of `fewest_changes`: a cell may have any real number of
     expected positives. So the result is never above the limit in whole numbers.
 
-    Parameters
-    ----------
-    constraints : str
-        "demographic_parity", "equalized_odds", "true_positive_rate_parity" or
-        "false_positive_rate_parity".
-    sizes, positives : array-like of shape (n_rate_rows, n_groups)
-        As in `fewest_changes`.
-    target : float or Fraction
-        Floor on the P-rule of the expected rates, in (0, 1], or ceiling on their gap.
-
-    Returns
-    -------
-    float
-        For the P-rule an infimum: so few changes may leave nobody positive, where the P-rule is
-        undefined. Rules with a defined P-rule come arbitrarily close.
+    `sizes` and `positives` have shape (n_rate_rows, n_groups), and no cell is empty. For the P-rule
+    the result is an infimum: so few changes may leave nobody positive, where the P-rule is
+    undefined. Rules with a defined P-rule come arbitrarily close.
 
     Examples
     --------
@@ -194,10 +180,9 @@ def fewest_expected_changes(
     >>> round(fewest_expected_changes("equalized_odds", sizes, positives, 0.2), 9)
     6.0
     """
-    constraint = simple_constraint(constraints, "The fewest expected changes")
-    rows = CountProblem(constraint, *read_counts(constraint, sizes, positives)).rate_rows()
-    bound = float(read_target(constraint, target))
-    if constraint.is_ratio:
+    problem = CountProblem.of(constraints, sizes, positives)
+    rows, bound = problem.rate_rows(), float(read_target(problem.constraint, target))
+    if problem.constraint.is_ratio:
         return _ratio_cost(rows[0], bound)
     if len(rows) == 1:
         return float(relaxed_gap_costs(rows[0], np.array([bound]))[0])

@@ -31,7 +31,7 @@ from commod.bounds._tables import (
 from commod.exceptions import InputError
 from commod.metrics._cells import Cells
 from commod.metrics._conditional import read_rows, strata_on_rows
-from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint, missing_labels
+from commod.metrics._constraint import Constraint, ConstraintLike, missing_labels
 
 
 @dataclass(frozen=True, repr=False)
@@ -262,10 +262,10 @@ def best_fairness(
     Notes
     -----
     The paper asks for exactly K changes, which can force harmful ones; its statement needs at most
-    K. For two groups and K below `switching_point`, all changes are then on one side. People of
-    the group with the lower rate are raised where K is at most the difference of the two groups'
-    counts; otherwise people of the other group are lowered. The paper comes to the same result,
-    although from a derivative of the wrong sign.
+    K. For two groups, all changes are then on one side, as long as K is too small to make the
+    lower rate as high as the other. People of the group with the lower rate are raised where K is
+    at most the difference of the two groups' counts; otherwise people of the other group are
+    lowered. The paper comes to the same result, although from a derivative of the wrong sign.
 
     Examples
     --------
@@ -287,43 +287,3 @@ def best_fairness(
         n_changes / table.n_rows,
         table.flips_of(positives - problem.positives),
     )
-
-
-def switching_point(y_pred: Any, *, sensitive_features: Any, pos_label: Any = 1) -> int:
-    """Return the fewest changes after which the lower rate can equal or exceed the other rate.
-
-    Only helpful changes count: people raised in the group with the lower rate, or lowered in the
-    other group. With fewer changes, the best P-rule puts all of them on one side. The paper calls
-    this number the switching point K_s.
-
-    Parameters
-    ----------
-    y_pred : array-like of shape (n_samples,)
-        Decisions, with at most two different labels.
-    sensitive_features : array-like of shape (n_samples,)
-        Group of each row, exactly two groups.
-    pos_label : label, default=1
-        The label whose rates are counted.
-
-    Returns
-    -------
-    int
-        0 when both groups have the same rate, also where nobody is selected.
-
-    Examples
-    --------
-    >>> y_pred = [1] * 20 + [0] * 80 + [1] * 25 + [0] * 25
-    >>> switching_point(y_pred, sensitive_features=["a"] * 100 + ["b"] * 50)
-    15
-    """
-    parity = get_constraint("demographic_parity")
-    _, table, problem = read_problem(None, y_pred, sensitive_features, parity, pos_label=pos_label)
-    if len(table.groups) != 2:
-        raise InputError(
-            f"sensitive_features has {len(table.groups)} groups, but the switching point is "
-            "defined for two. Pick two of them, or use minimal_changes, which takes any number.",
-            parameter="sensitive_features",
-        )
-    (p0, p1), (n0, n1) = problem.positives[0].tolist(), problem.sizes[0].tolist()
-    # A change in either group moves p0·n1 − p1·n0 by the size of the other one.
-    return int(-(-abs(p0 * n1 - p1 * n0) // max(n0, n1)))

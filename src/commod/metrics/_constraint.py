@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.arrays import Mask
 from commod._text import shown
 from commod.exceptions import InputError
 from commod.metrics._constraint_text import (
@@ -292,21 +291,6 @@ class Constraint:
         """Return the true label that all rate rows share; None where there is no such label."""
         labels = {row.label for row in self.rate_rows}
         return labels.pop() if len(labels) == 1 else None
-
-    def cells(self, group: NDArray[np.intp], n_groups: int, label: Mask | None) -> NDArray[np.intp]:
-        """Return the cell of each row of data, shape (n,): rate row · n_groups + group.
-
-        A row of data that no rate counts has −1, and so has one with `group` −1. No row of data
-        may be counted by two rate rows.
-        """
-        cells = np.full(len(group), -1, dtype=group.dtype)
-        for i, row in enumerate(self.rate_rows):
-            counted = group >= 0
-            if row.label is not None:
-                assert label is not None
-                counted &= label == row.label
-            cells = np.where(counted, group + i * n_groups, cells)
-        return cells
 
     def by_rate_row(self, values: NDArray[Any], axis: int = 0) -> NDArray[Any]:
         """Return sums by rate row from sums by true label along `axis`.

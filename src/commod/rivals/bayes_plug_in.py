@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from commod._data.arrays import Codes, Floats, Mask
-from commod.bounds import bayes_optimal_scores
 from commod.exceptions import CommodError
 from commod.metrics._cells import Cells
 from commod.rivals._group_model import GroupProbabilityRival
@@ -61,12 +60,8 @@ class PlugInRival(GroupProbabilityRival):
 
     def _gain(self, rows: DecisionRows) -> Floats:
         """Return what a positive decision is worth without fairness, shape (n,)."""
-        gain = bayes_optimal_scores(
-            rows.scores_at_half,
-            rows.base.decisions,
-            cost=HALF,
-            lambda_ratio=float(self.fitted_param("lambda_ratio")),
-        )
+        lambda_ratio = float(self.fitted_param("lambda_ratio"))
+        gain = rows.scores_at_half - HALF + lambda_ratio * (2.0 * rows.base.decisions - 1.0)
         return (
             curved_gain(gain)
             if self.fitted_param("aware") and len(self._constraint.rate_rows) > 1

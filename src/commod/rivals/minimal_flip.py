@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from commod._data.arrays import Floats
-from commod.bounds import fewest_changes, minimal_expected_changes
+from commod.bounds import minimal_expected_changes
+from commod.bounds._counts import fewest_changes
 from commod.exceptions import InputError
 from commod.metrics._cells import count_cells
 from commod.rivals._rows import DecisionRows, RivalFitRows, middle
