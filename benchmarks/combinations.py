@@ -25,7 +25,7 @@ SEED = 0
 def combination_codes(update: ControlledDebiaser, split: Split) -> np.ndarray:
     """Return the combination of used terms that each test row has, as codes (n,)."""
     test = split.test
-    problem = update.edit_rows(test.X, test.y, test.s).problem
+    problem = update._edit_rows(test.X, test.y, test.s).problem
     is_used = update.scorecard_.points != 0
     # the sum of random numbers is another one for every combination
     weights = np.random.default_rng(0).normal(size=len(is_used)) * is_used

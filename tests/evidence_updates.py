@@ -24,7 +24,7 @@ def with_evidence(update, X, *, share=0.15, seed=0, **rule):
         if spec.name != "distance from the threshold"
     ]
     encoding = Encoding(tuple(columns))
-    base, read = update._read_rows(X)
+    base, read = update._scored_columns(X)
     scale = encoding.encode(read).moments(np.ones(len(X)))[1]
     points = rng.normal(size=encoding.n_terms) / np.where(scale > 0, scale, 1)
     names = list(dict.fromkeys(encoding.term_columns))

@@ -1,12 +1,14 @@
 """The house: sizes of files and functions, names, import circles, knowledge of constraints."""
 
 import ast
+import inspect
 from collections import Counter, defaultdict
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from commod import COMMOD, ControlledDebiaser
 from commod.metrics._constraint import CONSTRAINTS
 from price_list import stored_prices
 
@@ -183,6 +185,28 @@ def test_no_import_circle():
     while free := {m for m in left if not (graph[m] & left) or not (importers[m] & left)}:
         left -= free
     assert left == set()
+
+
+# ---------------------------------------------------------------------------------------------
+# What users see of an estimator
+
+OF_EVERY_UPDATE = """
+    calibrated_proba changes concepts decision_function decision_proba edit estimator_ fit
+    get_metadata_routing get_params possible_codes_ predict predict_proba ratio raw_ratio request
+    score set_fit_request set_params set_score_request to_patch
+"""
+OF_ONE_UPDATE = {
+    ControlledDebiaser: "fit_frame undo",
+    COMMOD: "as_in_the_paper score_edit max_margin",
+}
+
+
+@pytest.mark.parametrize("estimator", OF_ONE_UPDATE)
+def test_tab_completion_shows_what_users_need(estimator):
+    expected = {*OF_EVERY_UPDATE.split(), *OF_ONE_UPDATE[estimator].split()}
+    unset = {"calibration_", "edits_", *inspect.signature(estimator).parameters}
+    names = {name for name in dir(estimator) if not name.startswith("_")}
+    assert names - unset == expected
 
 
 # ---------------------------------------------------------------------------------------------

@@ -34,16 +34,16 @@ def test_a_locked_column_of_scores_decides_as_an_unlocked_one(name):
         if hasattr(update, "epochs") and name != "COMMOD":
             update.set_params(epochs=0)
         update.fit(X, Y, sensitive_features=GROUP)
-        decided.append(update.evaluate_rows(update.read_rows(X, GROUP)).scores)
+        decided.append(update._evaluate_rows(update._read_rows(X, GROUP)).scores)
     np.testing.assert_array_equal(*decided)
 
 
 def test_a_locked_score_works_in_every_function():
     update = quick_control(SCORED, locked_features=["score", "pay"])
     update.fit(NUMBERS, Y, sensitive_features=GROUP)
-    assert update.unread_columns() == {"score", "pay"}
+    assert update._unread_columns() == {"score", "pay"}
     assert update.scorecard_.columns_used == ["age"]
-    np.testing.assert_array_equal(update.read_base(NUMBERS).scores, NUMBERS["score"])
+    np.testing.assert_array_equal(update._read_base(NUMBERS).scores, NUMBERS["score"])
     rows = {"sensitive_features": GROUP}
     found = audit(
         (NUMBERS["score"] > 0.5).astype(int),
@@ -74,7 +74,7 @@ def test_locking_what_a_model_reads_leaves_its_scores_alone(locked):
     update = quick_control(model, locked_features=locked)
     update.fit(table, Y, sensitive_features=GROUP)
     assert not set(update.scorecard_.columns_used) & set(locked)
-    np.testing.assert_array_equal(update.read_base(table).scores, model.predict_proba(table)[:, 1])
+    np.testing.assert_array_equal(update._read_base(table).scores, model.predict_proba(table)[:, 1])
 
 
 def test_a_locked_column_that_x_does_not_have_is_still_refused():

@@ -92,7 +92,7 @@ def test_figures_on_the_page_are_those_of_the_built_update(steps, expecting):
             session.edit(session._version, edits, offset)
             locks |= {name for name, value in edits.items() if value == "lock"}
     draft, built = session.draft, session.update
-    assert np.array_equal(built.predict(X), built.labels_of(draft.now.after))
+    assert np.array_equal(built.predict(X), built._labels_of(draft.now.after))
     assert built.reached_ == draft.now.is_reached
     changes = draft.audit.changes
     assert (changes.n_gains, changes.n_losses) == (built.n_gains_, built.n_losses_)

@@ -181,7 +181,7 @@ def test_many_rows_in_pieces_are_the_same(update, why, new, monkeypatch):
 def terms_of(update, X):
     """Return every term of every row by name, read off the scorecard's own columns."""
     encoding = update.scorecard_.encoding
-    columns = update._read_rows(X)[1]
+    columns = update._scored_columns(X)[1]
     table = encoding.encode(columns)
     dense = np.zeros((len(X), encoding.n_terms + 1))
     for term, values in zip(table.numeric_terms, table.numeric.T, strict=True):
@@ -306,7 +306,7 @@ def test_contributions_add_up_to_r(why, people):
 
 def added_to_r(update, X):
     """Return what each column adds to r on some rows."""
-    base, columns = update._read_rows(X)
+    base, columns = update._scored_columns(X)
     parts = RatioParts(update.scorecard_, base.scores, base.threshold)
     return {column.name: values for column, values in parts.contributions(columns)}
 

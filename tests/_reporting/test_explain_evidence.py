@@ -167,7 +167,7 @@ def test_contributions_add_up_to_r_on_both_sides(update, people, new):
 
 def test_a_column_pushes_the_two_sides_in_opposite_directions(update, rows):
     X = rows[0]
-    base, columns = update._read_rows(X)
+    base, columns = update._scored_columns(X)
     parts = RatioParts(update.scorecard_, base.scores, base.threshold)
     added = {column.name: values for column, values in parts.contributions(columns)}
     terms, side, cut = terms_of(update, X), side_of(update, X), update.scorecard_.rule.cut

@@ -92,7 +92,7 @@ def test_a_file_of_a_fit_has_a_few_kilobytes_and_decides_as_the_update(tmp_path,
 def test_the_scorecard_of_a_patch_is_that_of_the_update(fitted):
     X, column, plain, _, data = fitted
     for update, frame in ((column, X), (plain, data.data)):
-        _, columns = update._read_rows(frame)
+        _, columns = update._scored_columns(frame)
         ours, theirs = update.to_patch().scorecard, update.scorecard_
         np.testing.assert_array_equal(ours.ratio(columns), theirs.ratio(columns))
         np.testing.assert_array_equal(ours.concepts(columns), theirs.concepts(columns))

@@ -154,7 +154,7 @@ def test_two_groups_have_the_margin_of_the_p_rule(rows, model, ratio):
     X, y, groups = rows
     update = BayesPlugIn(model, strength=0.6, lambda_ratio=ratio, threshold=0.5)
     update.fit(X, y, sensitive_features=groups)
-    proba = update.group_model_.probabilities(update.read_rows(X))[1]
+    proba = update.group_model_.probabilities(update._read_rows(X))[1]
     lower = int(np.argmin(update.multipliers_[0]))  # whose positive decisions are worth more
     margin = p_rule_margin(
         proba,

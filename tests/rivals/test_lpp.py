@@ -55,7 +55,7 @@ def model(biased):
 
 def predicted_gap(update, X, groups):
     """Return the largest gap between predicted rates, from what the fitted update stores."""
-    read = update.read_rows(X, groups if update.aware else None)
+    read = update._read_rows(X, groups if update.aware else None)
     cells = update._cell_probabilities(read, update.shares_.shape[1], update.group_model_)
     positive = update._decide(read)
     rates = (cells / update.shares_[:, :, None]) @ positive / len(positive)
@@ -181,7 +181,7 @@ def test_a_row_is_decided_alike_in_any_company(rows, biased, model, constraints,
     new_groups = np.asarray(biased.sensitive_features[:N])
 
     def margins(rows):
-        read = update.read_rows(new.iloc[rows], new_groups[rows] if aware else None)
+        read = update._read_rows(new.iloc[rows], new_groups[rows] if aware else None)
         cells = update._cell_probabilities(read, 2, update.group_model_)
         return cells, update.decision_function(new.iloc[rows], **by_group(update, new_groups[rows]))
 
@@ -503,7 +503,7 @@ def test_the_group_model_comes_close_to_the_true_probabilities():
     update = LPP(ScoreColumn("score"), strength=0.1)
     update.fit(X, sensitive_features=data.sensitive_features)
     new = make_biased(2000, n_categories=4, random_state=1)
-    read = update.read_rows(new.data.assign(score=new.proba_target))
+    read = update._read_rows(new.data.assign(score=new.proba_target))
     proba = update.group_model_.probabilities(read)
     np.testing.assert_allclose(proba.sum(axis=0), 1)
     assert np.abs(proba.T - np.asarray(new.proba_sensitive)).mean() < 0.03
@@ -516,7 +516,7 @@ def test_a_relation_that_is_not_straight_is_learned():
     groups = (np.abs(x) + 0.3 * rng.normal(size=2000) > 0.8).astype(int)
     X = pd.DataFrame({"x": x, "score": 1 / (1 + np.exp(-x))})
     update = LPP(ScoreColumn("score"), strength=0.1).fit(X, sensitive_features=groups)
-    proba = update.group_model_.probabilities(update.read_rows(X))[1]
+    proba = update.group_model_.probabilities(update._read_rows(X))[1]
     assert np.corrcoef(proba, groups)[0, 1] > 0.6
 
 

@@ -182,7 +182,7 @@ def test_the_score_is_the_probability_of_the_model_at_any_threshold(data):
     proba = update.predict_proba(X, sensitive_features=group)[:, 1]
     assert ((proba > 0.3) == (update.predict(X, sensitive_features=group) == 1)).all()
     number = {label: i for i, label in enumerate(update.group_labels_)}
-    terms = update.encoding_.encode(update.read_rows(X, group).columns)
+    terms = update.encoding_.encode(update._read_rows(X, group).columns)
     row, g = 7, number[group[7]]
     odds = np.log((update.counts_[1, g] + 0.5) / (update.counts_[0, g] + 0.5))
     sizes = np.diff([*terms.code_terms, terms.n_terms])

@@ -173,7 +173,7 @@ def test_with_the_penalty_of_the_authors_code_the_scores_are_theirs():
     for case in ANOTHER_PENALTY:
         update, _ = fit_official(FairProjection, case)
         X, _, groups = official_case(case)
-        rows = update.read_rows(X, groups if case["aware"] else None)
+        rows = update._read_rows(X, groups if case["aware"] else None)
         n, scores = len(X), rows.base.scores
         means = MeanScores(scores, np.full(n, 1 / n), update._effects(rows), update.shares_)
         labels = [(True,), (False,)] if case["constraint"] == "meo" else [(True, False)]

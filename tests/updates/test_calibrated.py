@@ -48,7 +48,7 @@ def update(shared):
 
 def check_kept(update, X, label=1):
     """Check that the probability of the score's label keeps decisions, order and threshold."""
-    threshold = update.fitted_param("threshold")
+    threshold = update._fitted_param("threshold")
     column = update.classes_.tolist().index(label)
     proba, edited = update.calibrated_proba(X), update.predict_proba(X)[:, column]
     assert proba.shape == (len(X), 2) and np.allclose(proba.sum(axis=1), 1)

@@ -115,7 +115,7 @@ def read_adversary(constraints, X, y, s):
     update = COMMOD(ScoreColumn("score"), constraints=constraints)
     update._record_params()
     rows = update._read_fit_rows(X, y, s, None)
-    (asked,) = update.stated().constraints
+    (asked,) = update._stated().constraints
     return adversary_of(asked, rows.strata_of(asked), rows, rows.label * 1.0, rows.weight)
 
 

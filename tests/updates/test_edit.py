@@ -215,7 +215,7 @@ def test_a_new_fit_and_a_clone_have_no_history(update):
 
 def test_a_locked_column_is_read_no_more(update):
     edited = edit(update, {"age": "lock"}, refit=True)
-    assert edited.fitted_param("locked_features") == ["age"]
+    assert edited._fitted_param("locked_features") == ["age"]
     assert "age" not in edited.scorecard_.columns_used
     garbage = X.assign(age=[object()] * len(X))
     assert (edited.predict(garbage) == edited.predict(X)).all()

@@ -191,7 +191,7 @@ def test_the_cut_of_a_large_table_is_that_of_brute_force(seed, max_single, monke
     table = people(300, seed)
     update = fit(table, target=0.7, target_on="fit_rows", direction="gains_only", max_lines=None)
     rule, base = update.scorecard_.rule, table["f"].to_numpy() > 0.5
-    v = update.scorecard_.evaluate(update.read_rows(table[[*FEATURES, "f"]]).terms)
+    v = update.scorecard_.evaluate(update._read_rows(table[[*FEATURES, "f"]]).terms)
     evidence = np.where(base, -np.inf, v / rule.costs(distances(table["f"].to_numpy(), 0.5)))
     values = np.unique(evidence[evidence > 0])[::-1]
     after = [base | (evidence >= value) for value in values]

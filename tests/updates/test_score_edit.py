@@ -77,8 +77,8 @@ def test_scores_left_alone_cost_less_than_half_of_the_auc(table, update, edits_a
 def test_every_method_and_the_audit_show_the_same_scores(table, update):
     X, y, groups = table
     scores = update.predict_proba(X)[:, 1]
-    rows = update.read_rows(X)
-    np.testing.assert_array_equal(update.evaluate_rows(rows).scores, scores)
+    rows = update._read_rows(X)
+    np.testing.assert_array_equal(update._evaluate_rows(rows).scores, scores)
     edited = update.to_patch().apply(X)
     np.testing.assert_array_equal(edited["commod_score"], scores)
     order = np.argsort(update.decision_function(X), kind="stable")
@@ -150,7 +150,7 @@ def test_max_margin_holds_in_the_fit_and_where_it_is_told(table, borderline, upd
     assert not borderline.changes(X).changed[is_far].any()
     assert (borderline.ratio(X)[is_far] == 1).all()
     assert borderline.request().max_margin == MAX_MARGIN
-    assert borderline.allowed_changes().max_margin == MAX_MARGIN
+    assert borderline._allowed_changes().max_margin == MAX_MARGIN
     person = explain(borderline, X).person(int(np.flatnonzero(is_far)[0]))
     assert "further than 0.25 from the threshold" in person.sentence
 
@@ -234,7 +234,7 @@ def test_a_column_with_the_name_of_the_distance_is_refused(table, reader):
     names = [*X.columns, DISTANCE_COLUMN]
     taken.feature_names_in_, taken.n_features_in_ = np.array(names, dtype=object), len(names)
     with pytest.raises(InputError, match="Rename the column"):
-        taken.read_rows(named)
+        taken._read_rows(named)
 
 
 def test_a_column_may_have_the_name_of_the_distance(table):
@@ -252,7 +252,7 @@ def test_rows_are_read_where_the_distance_got_no_points(table, update):
     unused = BinTerms(DISTANCE_COLUMN, (0.1,), has_missing_term=False)
     reader = with_distance(update, unused, [0.0, 0.0], 1.0)
     reader.reads_score_ = False
-    assert not reader.evaluate_rows(reader.read_rows(X)).after[X["score"] < 0.5].any()
+    assert not reader._evaluate_rows(reader._read_rows(X)).after[X["score"] < 0.5].any()
     assert not explain(reader, X).changed.any()
 
 

@@ -202,7 +202,7 @@ def test_a_column_that_orders_the_labels_backwards_is_a_warning_and_stays_as_it_
     update = quick_control(ScoreColumn("pd"), favorable_label=0)
     with pytest.warns(BaseModelWarning, match=r"backwards.*score_is_for=0.*--score-is-for 0"):
         update.fit(backward, y, sensitive_features=group)
-    base = update.read_base(backward)
+    base = update._read_base(backward)
     assert (base.scores == backward["pd"]).all()
     with pytest.warns(BaseModelWarning, match="y is None, so its order cannot be checked"):
         update.fit(X, sensitive_features=group)

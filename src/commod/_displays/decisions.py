@@ -324,7 +324,7 @@ class CalibrationDisplay(Display):
         column = int(np.flatnonzero(update.classes_ == update.pos_label_)[0])
         return cls.from_predictions(
             y,
-            update.read_base(X).for_positive.scores,
+            update._read_base(X).for_positive.scores,
             proba[:, column],
             update.calibrated_proba(X)[:, column] if calibrated else None,
             pos_label=update.pos_label_,

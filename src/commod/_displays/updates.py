@@ -98,11 +98,11 @@ class ConceptDisplay(Display):
                 f"This {type(update).__name__} has no scorecard, hence no concepts. ChangeDisplay "
                 "shows whom it changes."
             )
-        rows = update.read_rows(X)
+        rows = update._read_rows(X)
         before = rows.base.decisions
-        changed = update.decide_rows(rows) != before
+        changed = update._decide_rows(rows) != before
         favorable = before == (update.pos_label_ == update.favorable_label_)
-        max_margin = update.allowed_changes().max_margin
+        max_margin = update._allowed_changes().max_margin
         card = make_card(scorecard, rows.terms, changed, favorable, max_margin)
         return cls(card=card).plot(ax, **kwargs)
 

@@ -63,14 +63,14 @@ class FittedBase:
         """Return the people for the first screen, read once."""
         update, people = self.update, self.people
         return FirstScreen.read(
-            update.labels_of(self.fitted.before),
+            update._labels_of(self.fitted.before),
             people.y,
             people.sensitive_features,
             people.X,
             update.request(),
             rows=ROWS,
-            min_group_size=update.fitted_param("min_group_size"),
-            unknown_groups=update.fitted_param("unknown_groups", "error"),
+            min_group_size=update._fitted_param("min_group_size"),
+            unknown_groups=update._fitted_param("unknown_groups", "error"),
             label_names=self.label_names,
         )
 
@@ -130,7 +130,7 @@ class Draft:
     @property
     def locked(self) -> list[str]:
         """Return the columns that the update must not read: those of its fit and of edits."""
-        fitted = [str(name) for name in self.base.update.fitted_param("locked_features")]
+        fitted = [str(name) for name in self.base.update._fitted_param("locked_features")]
         return list(dict.fromkeys([*fitted, *self._locked_by_edits]))
 
     @property
@@ -169,11 +169,11 @@ class Draft:
         decisions = fitted.before, self.now.after
         before, after = (mask[shown] == positive_is_good for mask in decisions)
         scores = fitted.as_given(fitted.problem.rows.base.deployed.scores)[shown]
-        distance = distance_column(scores, float(update.fitted_param("threshold")))
+        distance = distance_column(scores, float(update._fitted_param("threshold")))
         X = self.base.people.X
         source = PausedColumns(
             X if shown.all() else take_rows(X, np.flatnonzero(shown)),
-            skip=update.unread_columns(),
+            skip=update._unread_columns(),
             added=[distance] if self.now.rule.nearness else [],
             pause=self._pause,
         )

@@ -84,12 +84,12 @@ class FittedRows:
     def rows(self) -> EditRows:
         """Return the rows as the update reads them."""
         with without_warnings():  # the fit has given them
-            return self.update.edit_rows(*self.people)
+            return self.update._edit_rows(*self.people)
 
     @cached_property
     def problem(self) -> FitProblem:
         """Return the problem in the direction of the update; its counts are kept."""
-        allowed = self.update.allowed_changes()
+        allowed = self.update._allowed_changes()
         return self.rows.problem.with_direction(allowed.may_raise, allowed.may_lower)
 
     def problem_without(self, locked: tuple[str, ...]) -> FitProblem:

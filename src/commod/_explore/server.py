@@ -384,7 +384,7 @@ def open_session(
             f"explore needs a fitted ControlledDebiaser; got {shown(update)}. Other methods state "
             "no target that edits could be held to."
         )
-    if update.fitted_param("confidence") is not None:
+    if update._fitted_param("confidence") is not None:
         raise InputError(
             "explore cannot edit an update that was fitted with confidence: its promise was tested "
             "for other points. Fit it with confidence=None.",

@@ -332,8 +332,8 @@ def audit_of(draft: Draft) -> Audit:
         explanation=explanation,
         label_names=draft.base.label_names,
         rows=FIT_ROWS,
-        min_group_size=update.fitted_param("min_group_size"),
-        unknown_groups=update.fitted_param("unknown_groups", "error"),
+        min_group_size=update._fitted_param("min_group_size"),
+        unknown_groups=update._fitted_param("unknown_groups", "error"),
     )
 
 
@@ -386,7 +386,7 @@ def python_text(draft: Draft) -> str:
     rows = "X, y, sensitive_features=groups"
     lines = [
         "import commod",
-        *_constraint_import(update.fitted_params()["constraints"]),
+        *_constraint_import(update._fitted_params()["constraints"]),
         "from commod.edit import Cap, Drop, Lock, Merge, Round, SetPoints",
         "",
         *_fit_lines(update, rows),
@@ -410,7 +410,7 @@ def _constraint_import(stated: Any) -> list[str]:
 def _fit_lines(update: ControlledDebiaser, rows: str) -> list[str]:
     """Return the call of the class with the parameters that differ from their defaults."""
     defaults = inspect.signature(type(update).__init__).parameters
-    given = update.fitted_params()
+    given = update._fitted_params()
     locked = {edit.name for record in update.edits_ for edit in record.edits if edit.edit == "lock"}
     given["locked_features"] = tuple(n for n in given["locked_features"] if n not in locked)
     changed = [
@@ -552,7 +552,7 @@ def request_view(draft: Draft) -> dict[str, Any]:
     `constraints` is None where the user stated an object or a text with bounds: the page keeps it.
     """
     update = draft.base.update
-    given = update.fitted_params()
+    given = update._fitted_params()
     constraints = given["constraints"]
     is_name = isinstance(constraints, str) and constraints in CONSTRAINTS
     numbers = {name: None if given[name] is None else float(given[name]) for name in NUMBERS}
@@ -579,11 +579,11 @@ def changed_parameters(draft: Draft, request: Any) -> dict[str, Any]:
     unknown = [name for name in request if name not in known]
     if unknown:
         raise InputError(f"request has {shown(unknown[0])}; expected {', '.join(sorted(known))}.")
-    params = {**draft.base.update.fitted_params(), "locked_features": tuple(draft.locked)}
+    params = {**draft.base.update._fitted_params(), "locked_features": tuple(draft.locked)}
     params |= {name: _number(request[name], name) for name in NUMBERS if name in request}
     params |= {name: _choice(request[name], name) for name in CHOICES if name in request}
     if request.get("constraints") is None:  # an object or a text with bounds stays as it is
-        params["constraints"] = draft.base.update.fitted_params()["constraints"]
+        params["constraints"] = draft.base.update._fitted_params()["constraints"]
     if "max_lines" in request:
         params["max_lines"] = _whole_number(request["max_lines"], "max_lines")
     if "locked" in request:

@@ -84,7 +84,7 @@ def _verdict(draft: Draft) -> str:
 
 def _may_ask_for_gains_only(draft: Draft) -> bool:
     """Return whether people lose although the request may ask for gains only."""
-    is_asked = draft.base.update.fitted_param("direction") == "gains_only"
+    is_asked = draft.base.update._fitted_param("direction") == "gains_only"
     return draft.audit.changes.n_losses > 0 and not is_asked
 
 
@@ -162,7 +162,7 @@ def terms_view(draft: Draft, words: str = "") -> Plain:
     first = draft.base.update.scorecard_.points
     counted = encoding.counted_names
     spread = fitted.problem.scale
-    is_whole = draft.base.update.has_whole_points
+    is_whole = draft.base.update._has_whole_points
     terms: list[Plain] = []
     n_left_out = 0
     # Fitted points decide the order, so that a term stays in its place while it is edited.
@@ -192,7 +192,7 @@ def terms_view(draft: Draft, words: str = "") -> Plain:
         "left_out": n_left_out,
         "intercept": points(draft.now.intercept),
         "whole": is_whole,
-        **_rule_view(draft.now.rule, draft.base.update.allowed_changes().max_margin),
+        **_rule_view(draft.now.rule, draft.base.update._allowed_changes().max_margin),
     }
 
 

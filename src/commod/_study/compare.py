@@ -230,9 +230,9 @@ class _BaseModel(Rival):
         self.constraints, self.min_group_size = constraints, min_group_size
         self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
 
-    def stated(self) -> Requirements:
+    def _stated(self) -> Requirements:
         """Return all constraints: a base model changes nothing, so it stands beside any of them."""
-        return read_constraints(self.fitted_param("constraints"))
+        return read_constraints(self._fitted_param("constraints"))
 
     def _learn(self, rows: RivalFitRows) -> None:
         pass
@@ -303,7 +303,7 @@ class _CommonRows:
         """Read the rows once, so that an error in them is raised before any method is fitted."""
         measured, rows_word = choose_evaluated(fit_rows, eval_rows)
         reference.fit(fit_rows.X, fit_rows.y, sensitive_features=fit_rows.sensitive_features)
-        base = reference.read_rows(measured.X).base
+        base = reference._read_rows(measured.X).base
         compared = compared_groups(reference, fit_rows)
         rows = read_evaluation_rows(reference, compared, base, measured)
         return cls(reference, fit_rows, eval_rows, measured, rows, rows_word)

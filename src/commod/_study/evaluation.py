@@ -309,7 +309,7 @@ def read_evaluation_rows(
     is_hidden = (numbers < 0) & (groups.sizes < FEWEST_DESCRIBED)
     counted = in_totals(groups.codes, is_hidden, int((~groups.is_known).sum()))
     group, label = np.append(numbers, -1)[groups.codes], _read_true_labels(update, rows.y, n)
-    strata = read_strata(update.stated().constraints, rows.X, group, len(compared), label)
+    strata = read_strata(update._stated().constraints, rows.X, group, len(compared), label)
     people = People(stated_of(update), group, len(compared), label=label, strata=strata)
     return rows_of_update(
         EvaluationRows,
@@ -324,7 +324,7 @@ def read_evaluation_rows(
 
 def stated_of(update: BaseUpdate) -> tuple[FairnessConstraint, ...]:
     """Return the constraints of an update; the target of the first one moves."""
-    return bounded(update.stated().constraints[0]), *update.standing()
+    return bounded(update._stated().constraints[0]), *update._standing()
 
 
 def rows_of_update(kind: type[Rows], update: BaseUpdate, *, counted: Mask, **rows: Any) -> Rows:
@@ -340,7 +340,7 @@ def rows_of_update(kind: type[Rows], update: BaseUpdate, *, counted: Mask, **row
 def _read_true_labels(update: BaseUpdate, y: Any, n: int) -> Mask | None:
     """Return where the true label is positive; None where y is None and not needed."""
     if y is None:
-        needing = [one for one in update.stated().parts if one.needs_labels]
+        needing = [one for one in update._stated().parts if one.needs_labels]
         if needing:
             raise InputError(
                 f"constraints={needing[0].constraint.name!r} needs y_eval, but it is None.",

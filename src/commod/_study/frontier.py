@@ -135,7 +135,7 @@ def frontier(
     check_flag(blind_limit, "blind_limit")
     update = set_moving(update, moving)
     if blind_limit:
-        check_simple(update.stated().constraints, "The blind limit")
+        check_simple(update._stated().constraints, "The blind limit")
     groups = sensitive_features
     if sensitive_probabilities is not None:
         _check_probabilities(update, has_eval=X_eval is not None)
@@ -145,22 +145,25 @@ def frontier(
     eval_rows, rows_word = choose_evaluated(fit_rows, given)
     begin = perf_counter()
     with each_warning_once():
-        sweep = update.sweep(fit_rows, targets, grid)
+        sweep = update._sweep(fit_rows, targets, grid)
     fit_seconds = perf_counter() - begin
     reader: BaseUpdate = sweep.reader
-    read = reader.read_rows(eval_rows.X, eval_rows.sensitive_features)
+    read = reader._read_rows(eval_rows.X, eval_rows.sensitive_features)
     rows = read_evaluation_rows(reader, compared_groups(update, fit_rows), read.base, eval_rows)
     raw_columns = [column for column in read.columns if column.name != MARGIN_COLUMN]
     describer = None
     if describe:
         has_scorecard = getattr(reader, "scorecard_", None) is not None
-        terms, max_margin = read.terms if has_scorecard else None, reader.asked_changes().max_margin
+        terms, max_margin = (
+            read.terms if has_scorecard else None,
+            reader._asked_changes().max_margin,
+        )
         describer = _describer(rows, raw_columns, terms, max_margin)
     return Frontier(
         [Point(candidate, as_decisions(candidate.decide(read))) for candidate in sweep.candidates],
         rows,
         rows_word,
-        allowed=reader.asked_changes(),
+        allowed=reader._asked_changes(),
         fit_seconds=fit_seconds,
         needs_sensitive_features=get_tags(reader).needs_sensitive_features,
         method=type(update).__name__,
@@ -295,7 +298,7 @@ def frontier_frame(
             parameter="update",
         )
     model = clone(set_moving(update, moving)).set_params(confidence=None)
-    conditions = [one.within.column for one in model.stated().constraints if one.within]
+    conditions = [one.within.column for one in model._stated().constraints if one.within]
     columns = {"y_true": y_true, "key": key, "sample_weight": None}
     named = name_columns(model.estimator, sensitive_features, conditions, features, **columns)
     begin = perf_counter()
@@ -313,7 +316,7 @@ def frontier_frame(
         [Point(candidate, n_changed) for candidate, n_changed in points],
         counted_rows(model, sweep.rows),
         "fit rows",
-        allowed=model.asked_changes(),
+        allowed=model._asked_changes(),
         fit_seconds=perf_counter() - begin,
         method=type(update).__name__,
         notes=NOTES,
@@ -371,7 +374,7 @@ def counted_rows(update: BaseUpdate, rows: FitRows) -> EvaluationCounts:
 
 def set_moving(update: Update, moving: int) -> Update:
     """Return an update whose constraint number `moving` comes first, because it moves."""
-    parts = list(update.stated().parts)
+    parts = list(update._stated().parts)
     if isinstance(moving, bool) or not isinstance(moving, int) or not 0 <= moving < len(parts):
         numbers = "0" if len(parts) == 1 else f"0 to {len(parts) - 1}"
         raise InputError(

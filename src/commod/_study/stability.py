@@ -146,7 +146,7 @@ def stability(
         n_asked=n_refits,
         sample=_sample_text(share),
         rows_word=rows_word,
-        constraints=update.stated().constraints[0].name,
+        constraints=update._stated().constraints[0].name,
         reference=reference,
     )
     if interrupted:
@@ -277,10 +277,10 @@ class _Refits:
 
     def _evaluation_of(self, model: BaseUpdate) -> EvaluationRows | None:
         """Return the rows to measure fairness on; None without groups, or labels if needed."""
-        needs_labels = model.stated().needs_labels
+        needs_labels = model._stated().needs_labels
         if self.rows.sensitive_features is None or (needs_labels and self.rows.y is None):
             return None
-        base = model.read_base(self.rows.X)
+        base = model._read_base(self.rows.X)
         return read_evaluation_rows(model, self.compared, base, self.rows)
 
     def _fairness_after(self, changes: ChangedDecisions) -> float:
@@ -389,7 +389,7 @@ class RowSampler:
                 lowered = math.ceil(self.share * params[name])
                 changed[name] = max(min(2, params[name]), lowered)
         copied.set_params(**changed)
-        return copied.edit_columns(partial(_split_rare_categories, common=self.common))
+        return copied._edit_columns(partial(_split_rare_categories, common=self.common))
 
 
 def _strata(
@@ -421,7 +421,7 @@ def _common_categories(X: Any, update: BaseUpdate) -> CategorySets:
     if not isinstance(smallest, int | np.integer):
         return {}
     common = {}
-    for column in read_columns(X, skip=update.unread_columns()):
+    for column in read_columns(X, skip=update._unread_columns()):
         if column.kind == "category":
             n_rows = np.bincount(column.values + 1, minlength=len(column.categories) + 1)
             sizes = zip((None, *column.categories), n_rows.tolist(), strict=True)

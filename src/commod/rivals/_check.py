@@ -77,7 +77,7 @@ class _LabelledTable(NamedTuple):
         return fitted.fit(self.X, self.y, sensitive_features=self.groups)
 
     def read(self, update: Rival) -> DecisionRows:
-        return update.read_rows(self.X, self.groups)
+        return update._read_rows(self.X, self.groups)
 
 
 def _require(holds: bool, rule: str) -> None:
@@ -88,25 +88,25 @@ def _require(holds: bool, rule: str) -> None:
 def _check_strength_zero(update: Rival, tables: list[_LabelledTable]) -> None:
     for table in tables:
         rows = table.read(update)
-        n_changes = int((update.decide_rows(rows) != rows.base.decisions).sum())
+        n_changes = int((update._decide_rows(rows) != rows.base.decisions).sum())
         _require(n_changes == 0, f"strength=0 must change nothing; it changes {n_changes} rows")
 
 
 def _check_decisions(update: Rival, table: _LabelledTable) -> None:
     rows = table.read(update)
-    positive = update.decide_rows(rows)
+    positive = update._decide_rows(rows)
     _require(
         update.randomised or bool(np.isin(positive, (0.0, 1.0)).all()),
         "a method that returns probabilities sets randomised=True",
     )
     order = np.arange(len(rows))[::-3]
-    reordered = update.decide_rows(table.take(order).read(update))
+    reordered = update._decide_rows(table.take(order).read(update))
     _require(
         bool((reordered == positive[order]).all()),
         "a decision must depend on its row alone, not on the others or their order",
     )
     copied = copy.deepcopy(update)
-    same = copied.decide_rows(table.read(copied)) == positive
+    same = copied._decide_rows(table.read(copied)) == positive
     _require(bool(same.all()), "a copy decides the same")
     if update.needs_sensitive_features:
         _check_groups(update, table, rows)
@@ -115,7 +115,7 @@ def _check_decisions(update: Rival, table: _LabelledTable) -> None:
 def _check_groups(update: Rival, table: _LabelledTable, rows: DecisionRows) -> None:
     unknown = replace(rows, group=np.full(len(rows), -1, dtype=np.intp))
     _require(
-        bool((update.decide_rows(unknown) == rows.base.decisions).all()),
+        bool((update._decide_rows(unknown) == rows.base.decisions).all()),
         "a group that is not known (rows.group is -1) must keep its base decisions",
     )
     try:

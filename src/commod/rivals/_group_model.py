@@ -60,7 +60,7 @@ class GroupProbabilityRival(TermsRival, AwareRival):
     @property
     def needs_sensitive_features(self) -> bool:  # type: ignore[override]
         """Return whether `predict` takes the sensitive features: the value of `aware`."""
-        return bool(self.fitted_param("aware"))
+        return bool(self._fitted_param("aware"))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

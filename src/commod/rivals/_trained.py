@@ -55,7 +55,7 @@ class NewModelRival(ScoredRival, TermsRival):
     def _store_outcome(self, rows: FitRows, positive: Decisions) -> None:
         super()._store_outcome(rows, positive)
         if self._has_new_model and (positive.all() or not positive.any()):
-            label = self.labels_of(positive[:1].astype(bool)).tolist()[0]
+            label = self._labels_of(positive[:1].astype(bool)).tolist()[0]
             note = (
                 f"At strength={self.strength:g} training ended with one decision for all rows, "
                 f"{label!r}. {self._way_out_of_collapse()}"

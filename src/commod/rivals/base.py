@@ -175,9 +175,9 @@ class Rival(BaseUpdate):
     largest_strength: ClassVar[float] = LARGEST_WEIGHT
     _draw_seed = 0
 
-    def stated(self) -> Requirements:
+    def _stated(self) -> Requirements:
         """Return the constraint; refuse any that rivals would compute as if it were another one."""
-        asked = super().stated()
+        asked = super()._stated()
         check_no_bounds(asked, type(self).__name__, "strength")
         check_constraint(asked, type(self).__name__, self.known_constraints)
         return asked
@@ -266,7 +266,7 @@ class Rival(BaseUpdate):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the new decision of each row, shape (n,), as one of `classes_`."""
-        return self.labels_of(self._final_decisions(self.read_rows(X)))
+        return self._labels_of(self._final_decisions(self._read_rows(X)))
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the edited scores, shape (n, 2), columns in the order of `classes_`.
@@ -274,28 +274,28 @@ class Rival(BaseUpdate):
         For a randomised method they are the probabilities of the two decisions. A method that has
         no score of its own mirrors the base score at the threshold where the decision changes.
         """
-        return self._predict_proba(self.read_rows(X))
+        return self._predict_proba(self._read_rows(X))
 
     def decision_function(self, X: Any) -> Floats:
         """Return the edited margin, shape (n,): positive where `classes_[1]` is predicted."""
-        return self._decision_function(self.read_rows(X))
+        return self._decision_function(self._read_rows(X))
 
     def decision_proba(self, X: Any) -> Floats:
         """Return the probability of a positive decision, shape (n,); 0 or 1 if not randomised."""
-        return self.decide_rows(self.read_rows(X)).astype(np.float64)
+        return self._decide_rows(self._read_rows(X)).astype(np.float64)
 
     def changes(self, X: Any) -> ChangedDecisions:
         """Return which rows change, and whether they gain or lose; after the random draws."""
-        return self._changes_on(self.read_rows(X))
+        return self._changes_on(self._read_rows(X))
 
     # -- from rows to what scikit-learn expects ----------------------------------------------------
 
-    def read_rows(self, X: Any, sensitive_features: Any = None) -> DecisionRows:
+    def _read_rows(self, X: Any, sensitive_features: Any = None) -> DecisionRows:
         """Return new rows, checked and scored by the base model."""
         check_is_fitted(self, "n_rows_")
         check_same_rows({"X": X, "sensitive_features": sensitive_features})
         columns = read_columns(X, self._column_kinds, self._unread())
-        columns = [self.as_fitted(column) for column in columns]
+        columns = [self._as_fitted(column) for column in columns]
         validate_data(self, X, skip_check_array=True, reset=False)
         base = self._base(X, columns).for_positive
         group = None
@@ -303,13 +303,13 @@ class Rival(BaseUpdate):
             group = read_fitted_groups(self, sensitive_features, len(columns[0]))
         return DecisionRows(X, self._features(columns), base, group)
 
-    def decide_rows(self, rows: DecisionRows) -> Decisions:
+    def _decide_rows(self, rows: DecisionRows) -> Decisions:
         """Return what `_decide` returns: decisions, or probabilities of positive ones."""
         return check_decisions(self._decide(rows), len(rows), f"_decide of {type(self).__name__}")
 
     def _final_decisions(self, rows: DecisionRows) -> Mask:
         """Return decisions; a row's random draw depends on the row and `random_state` alone."""
-        positive = self.decide_rows(rows)
+        positive = self._decide_rows(rows)
         if positive.dtype == np.bool_:
             return positive.astype(np.bool_)
         return random_draws(rows.columns, rows.base.scores, self._draw_seed) < positive
@@ -322,7 +322,7 @@ class Rival(BaseUpdate):
 
     def _deployed_scores(self, rows: DecisionRows) -> Floats:
         """Return the edited scores of the label that the base score predicts, shape (n,)."""
-        positive = self.decide_rows(rows)
+        positive = self._decide_rows(rows)
         edited, base = self._scores(rows, positive), rows.base.deployed
         if base.is_for_positive:
             return edited
@@ -333,7 +333,7 @@ class Rival(BaseUpdate):
 
     def _decision_function(self, rows: DecisionRows) -> Floats:
         """Return logit(edited score) − logit(threshold), with the sign of the final decision."""
-        edited = self._scores(rows, self.decide_rows(rows))
+        edited = self._scores(rows, self._decide_rows(rows))
         threshold = 0.5 if self.randomised else rows.base.threshold
         size = np.abs(np.clip(logit(np.clip(edited, 1e-15, 1 - 1e-15)) - logit(threshold), -30, 30))
         is_upper = self._final_decisions(rows) == (self.classes_[1] == self.pos_label_)
@@ -360,16 +360,16 @@ class Rival(BaseUpdate):
 
     # -- internal interface: see updates/_interface.py ---------------------------------------------
 
-    def as_fitted(self, column: Column) -> Column:
+    def _as_fitted(self, column: Column) -> Column:
         """Return a column in the kind that it had in the fit rows; a changed type is refused."""
         types = getattr(self, "_column_types", {}).get(column.name)  # version 0.1 stored none
         return as_fitted(column, self._column_kinds[column.name], types) if types else column
 
-    def evaluate_rows(self, rows: DecisionRows) -> RowEvaluation:
+    def _evaluate_rows(self, rows: DecisionRows) -> RowEvaluation:
         """Return final decisions and edited scores on rows that were read."""
         return RowEvaluation(self._final_decisions(rows), self._deployed_scores(rows))
 
-    def sweep(
+    def _sweep(
         self, rows: RawRows, targets: Sequence[float] | None = None, grid: Grid | None = None
     ) -> Sweep:
         """Return fitted copies at each strength of the grid (None: `default_strengths`)."""
@@ -449,7 +449,7 @@ class AwareRival(Rival):
             The group of each row. A group that was missing or too small in the fit rows keeps its
             base decisions, with a warning.
         """
-        return self.labels_of(self._final_decisions(self.read_rows(X, sensitive_features)))
+        return self._labels_of(self._final_decisions(self._read_rows(X, sensitive_features)))
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """Return the edited scores, shape (n, 2), columns in the order of `classes_`.
@@ -457,19 +457,19 @@ class AwareRival(Rival):
         For a randomised method they are the probabilities of the two decisions. A method that has
         no score of its own mirrors the base score at the threshold where the decision changes.
         """
-        return self._predict_proba(self.read_rows(X, sensitive_features))
+        return self._predict_proba(self._read_rows(X, sensitive_features))
 
     def decision_function(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """Return the edited margin, shape (n,): positive where `classes_[1]` is predicted."""
-        return self._decision_function(self.read_rows(X, sensitive_features))
+        return self._decision_function(self._read_rows(X, sensitive_features))
 
     def decision_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """Return the probability of a positive decision, shape (n,); 0 or 1 if not randomised."""
-        return self.decide_rows(self.read_rows(X, sensitive_features)).astype(np.float64)
+        return self._decide_rows(self._read_rows(X, sensitive_features)).astype(np.float64)
 
     def changes(self, X: Any, *, sensitive_features: Any = None) -> ChangedDecisions:
         """Return which rows change, and whether they gain or lose; after the random draws."""
-        return self._changes_on(self.read_rows(X, sensitive_features))
+        return self._changes_on(self._read_rows(X, sensitive_features))
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
@@ -543,7 +543,7 @@ def _fit_together(
     with single_blas_thread:
         first._learn_all(models, rows)
     for model in models:
-        model._store_outcome(fit_rows, model.decide_rows(rows))
+        model._store_outcome(fit_rows, model._decide_rows(rows))
 
 
 # ---------------------------------------------------------------------------------------------

@@ -60,11 +60,11 @@ class PlugInRival(GroupProbabilityRival):
 
     def _gain(self, rows: DecisionRows) -> Floats:
         """Return what a positive decision is worth without fairness, shape (n,)."""
-        lambda_ratio = float(self.fitted_param("lambda_ratio"))
+        lambda_ratio = float(self._fitted_param("lambda_ratio"))
         gain = rows.scores_at_half - HALF + lambda_ratio * (2.0 * rows.base.decisions - 1.0)
         return (
             curved_gain(gain)
-            if self.fitted_param("aware") and len(self._constraint.rate_rows) > 1
+            if self._fitted_param("aware") and len(self._constraint.rate_rows) > 1
             else gain
         )
 
@@ -203,7 +203,7 @@ class BayesPlugIn(PlugInRival):
         text = super()._sentence()
         if self._shortfall() > ROUNDING:
             text += (
-                f" The target, {self.compared_text().metric} {self._constraint.sign} "
+                f" The target, {self._compared_text().metric} {self._constraint.sign} "
                 f"{self.target_:.4g}, was not reached: "
                 f"{self.fairness_:.4g} is the fairest value on the path of multipliers."
             )

@@ -202,7 +202,7 @@ class CalibratedEqualizedOdds(AwareRival):
         Each is the base score, or the base rate of the group. The random draws are those of
         `predict`: a row is decided positively where its mixed score is above the threshold.
         """
-        rows = self.read_rows(X, sensitive_features)
+        rows = self._read_rows(X, sensitive_features)
         assert rows.group is not None
         rate = self.mixing_rates_[rows.group_index]
         draws = random_draws(rows.columns, rows.base.scores, self._draw_seed)

@@ -189,7 +189,7 @@ class FairProjection(ProjectionRival):
 
     @property
     def _divergence(self) -> Divergence:
-        return cast(Divergence, self.fitted_param("divergence"))
+        return cast(Divergence, self._fitted_param("divergence"))
 
     @property
     def _compared_labels(self) -> list[tuple[bool, ...]]:

@@ -215,7 +215,7 @@ class FCGP(TermsRival):
 
     def _sentence(self) -> str:
         text = super()._sentence()
-        if self.fitted_param("strength") > 0 and not self.n_gains_ + self.n_losses_:
+        if self._fitted_param("strength") > 0 and not self.n_gains_ + self.n_losses_:
             text += " Nothing changes: no better noise changes a decision on the fit rows."
         return text
 

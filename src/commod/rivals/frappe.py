@@ -237,7 +237,7 @@ class FRAPPE(TrainedRival):
 
     def term(self, X: Any) -> Floats:
         """Return T(x), shape (n,): the term that is added to the base model's margin."""
-        return self._term(self.read_rows(X).columns)
+        return self._term(self._read_rows(X).columns)
 
     def concepts(self, X: Any) -> Floats:
         """Return the value of each concept on each row, shape (n, k), centred on the fit rows.
@@ -245,7 +245,7 @@ class FRAPPE(TrainedRival):
         ``term(X) = intercept_ + concepts(X) @ concept_contributions_``, up to rounding. Not for
         "mlp".
         """
-        rows = self.read_rows(X)
+        rows = self._read_rows(X)
         if self.scorecard_ is None:
             raise InputError(
                 'architecture="mlp" has no concepts. Fit with "concepts", or with "linear", which '

@@ -188,7 +188,7 @@ class IndividualGroupDebiasing(ScoredRival, AwareRival):
 
     @property
     def _tau(self) -> float:
-        return 1.0 - float(self.fitted_param("strength"))
+        return 1.0 - float(self._fitted_param("strength"))
 
     def _is_other(self, rows: DecisionRows) -> Mask:
         """Return which rows belong to a known group that is not the privileged one, shape (n,)."""
@@ -197,7 +197,7 @@ class IndividualGroupDebiasing(ScoredRival, AwareRival):
 
     def _if_privileged(self, rows: DecisionRows) -> BaseScores:
         """Return the scores that the same people would have in the privileged group."""
-        column, value = self.fitted_param("group_column"), self.privileged_value_
+        column, value = self._fitted_param("group_column"), self.privileged_value_
 
         def ask() -> BaseScores:
             return self._base(with_constant(rows.X, column, value), rows.columns).for_positive
@@ -214,7 +214,7 @@ class IndividualGroupDebiasing(ScoredRival, AwareRival):
         text = super()._sentence()
         if self._largest_bias <= 0:
             text += (
-                f" No row would score higher with {self.fitted_param('group_column')!r} of the "
+                f" No row would score higher with {self._fitted_param('group_column')!r} of the "
                 "privileged group: the base model does not read this column, or does not favour "
                 "that group."
             )
@@ -231,7 +231,7 @@ class IndividualGroupDebiasing(ScoredRival, AwareRival):
 
     def _detect(self, rows: DecisionRows) -> Mask:
         """Return which rows count as biased, shape (n,)."""
-        if self.fitted_param("detector") is None:
+        if self._fitted_param("detector") is None:
             return self._bias(rows) > self._tau
         if self.detector_ is None:
             return np.full(len(rows), self.biased_share_ > HALF)

@@ -108,7 +108,7 @@ class LeafRelabelling(Rival):
     @property
     def needs_labels(self) -> bool:  # type: ignore[override]
         """Return whether `fit` needs y: to count the accuracy that a leaf loses."""
-        return bool(self.fitted_param("objective") == "accuracy")
+        return bool(self._fitted_param("objective") == "accuracy")
 
     def _check_base_model(self) -> None:
         model = self.estimator

@@ -221,7 +221,7 @@ class ModifiedNaiveBayes(NewModelRival, AwareRival):
         assert rows.group is not None
         terms = self.encoding_.encode(rows.columns)
         odds = _log_ratio(self.tables_, terms, rows.group_index)
-        odds += _prior(self.counts_, self.fitted_param("alpha"))[rows.group_index]
+        odds += _prior(self.counts_, self._fitted_param("alpha"))[rows.group_index]
         return np.where(rows.group >= 0, expit(odds), rows.base.scores)
 
 

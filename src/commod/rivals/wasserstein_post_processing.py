@@ -108,7 +108,7 @@ class WassersteinPostProcessing(ScoredRival, AwareRival):
         moved = rows.base.scores.copy()
         for group, score_map in enumerate(self.maps_):
             members = rows.group == group
-            share = float(self.fitted_param("strength"))
+            share = float(self._fitted_param("strength"))
             moved[members] = score_map.moved(rows.base.scores[members], share)
         return moved
 

@@ -60,9 +60,9 @@ def patch_of(
                 may_raise=allowed.may_raise,
                 may_lower=allowed.may_lower,
                 max_margin=known(allowed.max_margin),
-                score_columns=tuple(c.name for c in update.score_columns(np.zeros(0))),
+                score_columns=tuple(c.name for c in update._score_columns(np.zeros(0))),
             ),
-            score_edit=update.fitted_param("score_edit"),
+            score_edit=update._fitted_param("score_edit"),
             calibration=calibration,
             left_out=_left_out(update),
             versions=versions,
@@ -114,7 +114,7 @@ def _labels(update: BaseUpdate) -> dict[str, Any]:
 
 
 def _base(update: BaseUpdate) -> content.Base:
-    model, threshold = update.estimator_, float(update.fitted_param("threshold"))
+    model, threshold = update.estimator_, float(update._fitted_param("threshold"))
     scores = getattr(update, "_scores_digest", None)  # None in updates that 0.1 stored
     if isinstance(model, ScoreColumn):
         return content.Base("a column of scores", None, model.name, threshold, scores)
@@ -126,7 +126,7 @@ def _base(update: BaseUpdate) -> content.Base:
 
 def _constraint(update: BaseUpdate) -> Constraint:
     """Return the first constraint of an update; refuse names that a patch could not read back."""
-    constraints = update.stated().constraints
+    constraints = update._stated().constraints
     for constraint in constraints:
         name = constraint.name
         is_known = name in CONSTRAINTS or name.partition(" within ")[0] in FORMS
@@ -140,7 +140,7 @@ def _constraint(update: BaseUpdate) -> Constraint:
 
 
 def _further_reached(update: BaseUpdate) -> tuple[content.FurtherReached, ...]:
-    names = [one.constraints for one in further_constraints(update.stated())]
+    names = [one.constraints for one in further_constraints(update._stated())]
     return tuple(
         content.FurtherReached(_figure(update.base_values_[name]), _figure(update.values_[name]))
         for name in names
@@ -153,15 +153,15 @@ def _asked(update: BaseUpdate) -> content.PatchRequest:
     return content.PatchRequest(
         constraints=_constraint(update).name,
         target=None if is_budget else float(update.target_),
-        direction=update.fitted_param("direction", "any"),
-        **{name: known(update.fitted_param(name)) for name in limits},
-        further=further_constraints(update.stated()),
-        points="integers" if update.fitted_param("points") == "integers" else None,
+        direction=update._fitted_param("direction", "any"),
+        **{name: known(update._fitted_param(name)) for name in limits},
+        further=further_constraints(update._stated()),
+        points="integers" if update._fitted_param("points") == "integers" else None,
     )
 
 
 def _reached(update: BaseUpdate) -> content.Reached:
-    is_held_out = update.fitted_param("confidence") is not None
+    is_held_out = update._fitted_param("confidence") is not None
     return content.Reached(
         rows="held-out rows" if is_held_out else "fit rows",
         n_rows=int(update.n_rows_),
@@ -189,7 +189,7 @@ def _is_target_met(update: BaseUpdate) -> bool | None:
     reached = getattr(update, "reached_", None)
     if not reached or getattr(update, "_is_budget", True):
         return reached
-    stated = update.stated()
+    stated = update._stated()
     bounds = (update.target_, *stated.bounds[1:])
     return all(
         constraint.is_met(update.values_[constraint.name], bound)

@@ -58,7 +58,7 @@ def _check_confidence(update: TargetedUpdate) -> None:
             "Pass target= as well.",
             parameter="confidence",
         )
-    stated = update.stated().constraints
+    stated = update._stated().constraints
     if len(stated) > 1 or not stated[0].is_simple:
         names = " and ".join(one.name for one in stated)
         raise InputError(

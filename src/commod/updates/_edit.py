@@ -101,13 +101,13 @@ def edited_update(update: Updated, rows: EditRows, plan: EditPlan) -> Updated:
     card = update.scorecard_
     check_editable(card)
     after, is_pinned = _edited_points(card, rows.problem, plan)
-    check_whole(after.points, is_whole=update.has_whole_points)
-    params, locked = update.fitted_params(), locked_columns(plan.edits, rows.reader)
+    check_whole(after.points, is_whole=update._has_whole_points)
+    params, locked = update._fitted_params(), locked_columns(plan.edits, rows.reader)
     if locked:
         params["locked_features"] = [*params["locked_features"], *locked]
     edited = type(update)(**params)
     edited._take_reading(rows.reader)
-    allowed = update.allowed_changes()
+    allowed = update._allowed_changes()
     problem = rows.problem.with_direction(allowed.may_raise, allowed.may_lower)
     if locked:
         encoding = _without_terms(problem.encoding, after.is_locked)

@@ -3,9 +3,9 @@
 Every update (`COMMOD`, `ControlledDebiaser`, every rival) has the methods of `BaseUpdate` under
 "internal interface". They exchange the records of this file:
 
-1. `read_rows(X, sensitive_features)` reads new rows once and returns `ReadRows`.
-2. `decide_rows(rows)` returns decisions; `evaluate_rows(rows)` returns a `RowEvaluation`.
-3. `sweep(rows, targets, grid)` fits several settings on the same rows and returns a `Sweep`.
+1. `_read_rows(X, sensitive_features)` reads new rows once and returns `ReadRows`.
+2. `_decide_rows(rows)` returns decisions; `_evaluate_rows(rows)` returns a `RowEvaluation`.
+3. `_sweep(rows, targets, grid)` fits several settings on the same rows and returns a `Sweep`.
 
 The interface is internal: it may change without notice.
 """
@@ -150,7 +150,7 @@ class FittedCandidate:
 
     def decide(self, rows: ReadRows) -> Decisions:
         """Return the decisions on rows that were read."""
-        return self.update.decide_rows(rows)
+        return self.update._decide_rows(rows)
 
     def build(self) -> Any:
         """Return a copy of the update, so that refitting the copy leaves the candidate alone."""

@@ -34,7 +34,7 @@ def notebook_html(update: Any, diagram: str) -> str:
     if getattr(update, "scorecard_", None) is not None:
         tables += _scorecard_tables(update)
         if (rule := update.scorecard_.rule) is not None:  # the table says it otherwise
-            max_margin = update.allowed_changes().max_margin
+            max_margin = update._allowed_changes().max_margin
             sentences += [*rule.sentences(max_margin=max_margin), EVIDENCE]
     shown = snippet(type(update).__name__, sentences, tables)
     folded = f"<details><summary>Parameters and attributes</summary>{diagram}</details>"
@@ -51,7 +51,7 @@ def figures_table(update: Any) -> Table:
             (update.base_accuracy_, update.accuracy_),
         )
     )
-    rows = [[update.compared_text().metric, *fairness]]
+    rows = [[update._compared_text().metric, *fairness]]
     if not np.isnan(update.accuracy_):
         rows.append(["accuracy", *accuracy])
     rows += [
@@ -59,7 +59,7 @@ def figures_table(update: Any) -> Table:
         ["people who gain the favourable outcome", "–", count(update.n_gains_)],
         ["people who lose it", "–", count(update.n_losses_)],
     ]
-    is_held_out = update.fitted_param("confidence", None) is not None
+    is_held_out = update._fitted_param("confidence", None) is not None
     measured = f"{count(update.n_rows_)} {'held-out' if is_held_out else 'fit'} rows"
     return f"Measured on {measured}", ["figure", "before", "after"], rows
 

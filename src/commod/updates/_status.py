@@ -64,7 +64,7 @@ def sentences(
     `problem` has the rows that were measured. `test` is None without `confidence`.
     """
     expectation = fitted.expectation
-    metric = update.compared_text().metric
+    metric = update._compared_text().metric
     goal = f"{metric} {problem.constraint.sign} {update.target_:g}"
     is_missed = not problem.constraint.is_met(update.fairness_, update.target_)
     covered, left_out, _ = (text.named for text in update._group_texts)
@@ -243,7 +243,7 @@ def few_people_sentences(
 
 def store_expectation(update: Any, expectation: Expectation | None) -> None:
     """Store the figures that are expected on new people; NaN where none are."""
-    names = [one.name for one in update.stated().constraints]
+    names = [one.name for one in update._stated().constraints]
     known = Expectation.unknown(len(names)) if expectation is None else expectation
     update.expected_values_ = dict(zip(names, known.values, strict=True))
     update.expected_fairness_ = known.values[0]
@@ -268,7 +268,7 @@ def expectation_texts(
     value, (low, high) = expectation.values[0], expectation.interval
     interval = f"{LEVEL:.0%} interval for a sample: {low:.3f} to {high:.3f}"
     if update._is_budget:
-        yield f"The {update.compared_text().metric} expected {people} is {value:.3f} ({interval})."
+        yield f"The {update._compared_text().metric} expected {people} is {value:.3f} ({interval})."
     elif expectation.is_reached:
         but = ", but this is no success" if update._is_degenerate else ""
         yield f"{goal} is expected {people}: {value:.3f} ({interval}){but}."
@@ -364,7 +364,7 @@ def store_values(update: Any, rows: FitRows, decisions: Decisions) -> None:
 
     The fairness of an update is that of the first constraint.
     """
-    constraints = update.stated().constraints
+    constraints = update._stated().constraints
     before = rows.base.decisions
     update.base_values_ = {one.name: rows.fairness(one, before) for one in constraints}
     update.values_ = {one.name: rows.fairness(one, decisions) for one in constraints}
@@ -374,10 +374,10 @@ def store_values(update: Any, rows: FitRows, decisions: Decisions) -> None:
 
 def standing_texts(update: Any, rows: str) -> Iterator[str]:
     """Yield for each constraint that stands whether it is kept on `rows` and on new people."""
-    for one in update.standing():
+    for one in update._standing():
         before, after = (v[one.constraint.name] for v in (update.base_values_, update.values_))
         holds = "holds" if is_kept(one, after) else "does not hold"
-        metric = capitalised(update.compared_text().metric_of(one.constraint))
+        metric = capitalised(update._compared_text().metric_of(one.constraint))
         goal = f"{metric} {one.constraint.sign} {one.bound:g}"
         text = f"{goal} {holds} on the {rows}: {before:.3f} → {after:.3f}"
         expected = update.expected_values_[one.constraint.name]
@@ -389,15 +389,15 @@ def standing_texts(update: Any, rows: str) -> Iterator[str]:
 
 def other_texts(update: Any) -> Iterator[str]:
     """Yield the metrics of all constraints but the first, which have no bound."""
-    for constraint in update.stated().constraints[1:]:
+    for constraint in update._stated().constraints[1:]:
         before, after = (v[constraint.name] for v in (update.base_values_, update.values_))
-        metric = update.compared_text().metric_of(constraint)
+        metric = update._compared_text().metric_of(constraint)
         yield f"Beside it, {metric} {before:.3f} → {after:.3f}."
 
 
 def strata_texts(update: Any, rows: FitRows) -> Iterator[str]:
     """Yield how many strata each condition compares, and how many are left out."""
-    for constraint in update.stated().constraints:
+    for constraint in update._stated().constraints:
         if constraint.within is None:
             continue
         strata, within = rows.strata_of(constraint), constraint.within
@@ -491,7 +491,7 @@ def _worst(problem: FitProblem, decisions: Mask) -> UnknownInterval:
 
 def unknown_texts(update: Any, problem: FitProblem) -> Iterator[str]:
     """Yield on how many known people the figures rest, and what the unknown could be."""
-    rows, metric = problem.rows, update.compared_text().metric
+    rows, metric = problem.rows, update._compared_text().metric
     n_unknown = rows.n_people - update.n_known_
     if not n_unknown:
         return
@@ -523,8 +523,8 @@ def unknown_texts(update: Any, problem: FitProblem) -> Iterator[str]:
         yield (
             f"Whatever the unknown groups are, it lies between {low:.3f} and {high:.3f}, {which}."
         )
-    constraints = update.stated().constraints
-    names = [update.compared_text().metric_of(one) for one in constraints]
+    constraints = update._stated().constraints
+    names = [update._compared_text().metric_of(one) for one in constraints]
     if text := no_interval_text(constraints, names):
         yield text
 
@@ -627,7 +627,7 @@ def _over_all_groups(update: Any, rows: FitRows, positive: Decisions, rows_text:
     """Return the metric over all groups whose rates may be shown and are defined."""
     if rows.probabilities is not None:
         return ""  # rates of groups with few expected people are hardly known
-    constraint, metric = update._constraint, update.compared_text().metric
+    constraint, metric = update._constraint, update._compared_text().metric
     cells = Cells.of(constraint, rows.groups.codes, len(rows.groups.labels), rows.label)
     has_every_rate = (cells.totals((rows.weight > 0).astype(np.float64)) > 0).all(axis=0)
     is_large = rows.count_groups() >= FEWEST_DESCRIBED

@@ -85,7 +85,7 @@ class TargetedUpdate(RatioUpdate):
         reads_others = model.reads_others if isinstance(model, ModelScores) else is_column
         whole = self.points == "integers"
         return Asked(
-            stated=(bounded(self._constraint), *self.standing()),
+            stated=(bounded(self._constraint), *self._standing()),
             target=self._target,
             direction=str(self.direction),
             is_for_new_rows=self.target_on == "new_rows",
@@ -120,14 +120,14 @@ class TargetedUpdate(RatioUpdate):
     @property
     def _is_budget(self) -> bool:
         """Return whether a budget of changes was given and no target."""
-        has_cap = self.fitted_param("max_changes") is not None
+        has_cap = self._fitted_param("max_changes") is not None
         return has_cap and self._stated_target is None
 
     @property
     def _stated_target(self) -> float | None:
         """Return the parameter `target`, or the bound of the first constraint; None without."""
-        target = self.fitted_param("target")
-        return self.stated().bounds[0] if target is None else target
+        target = self._fitted_param("target")
+        return self._stated().bounds[0] if target is None else target
 
     def _may_move(self) -> tuple[bool, bool]:
         """Return whether decisions may become positive, and may become negative."""
@@ -135,14 +135,14 @@ class TargetedUpdate(RatioUpdate):
         return moves_of(direction, self._raising_is_a_gain())
 
     @property
-    def has_whole_points(self) -> bool:
+    def _has_whole_points(self) -> bool:
         """Return whether the points must be whole numbers."""
-        return bool(self.fitted_param("points") == "integers")
+        return bool(self._fitted_param("points") == "integers")
 
-    def asked_changes(self) -> AllowedChanges:
+    def _asked_changes(self) -> AllowedChanges:
         """Return which changes the user allows; `direction_` may be narrower."""
-        moves = moves_of(self.fitted_param("direction"), self._raising_is_a_gain())
-        return AllowedChanges(*moves, self.fitted_param("max_margin"))
+        moves = moves_of(self._fitted_param("direction"), self._raising_is_a_gain())
+        return AllowedChanges(*moves, self._fitted_param("max_margin"))
 
     def request(self) -> Request:
         """Return what the user asked of this update, as a record."""
@@ -153,14 +153,14 @@ class TargetedUpdate(RatioUpdate):
             "max_margin",
             "confidence",
         )
-        asked: dict[str, Any] = {name: self.fitted_param(name) for name in names}
+        asked: dict[str, Any] = {name: self._fitted_param(name) for name in names}
         asked = {name: value if value is None else float(value) for name, value in asked.items()}
         return replace(
             super().request(),
-            points="integers" if self.has_whole_points else None,
+            points="integers" if self._has_whole_points else None,
             target=None if self._is_budget else float(self.target_),
-            score_edit=self.fitted_param("score_edit"),
-            direction=self.fitted_param("direction"),
+            score_edit=self._fitted_param("score_edit"),
+            direction=self._fitted_param("direction"),
             **asked,
         )
 
@@ -258,7 +258,7 @@ class TargetedUpdate(RatioUpdate):
         return DISTANCE_COLUMN in names.difference(self._columns_seen)
 
     def _effective(self, base: BaseScores, total: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.where(self.allowed_changes().is_open(base), super()._effective(base, total), 1.0)
+        return np.where(self._allowed_changes().is_open(base), super()._effective(base, total), 1.0)
 
 
 def set_target(update: Targeted, target: float) -> Targeted:
@@ -266,7 +266,7 @@ def set_target(update: Targeted, target: float) -> Targeted:
 
     Where the constraint states a bound, the target replaces this bound.
     """
-    first, *others = update.stated().parts
+    first, *others = update._stated().parts
     if update.target is not None or (first.bound is None and not others):
         return update.set_params(target=target)
     parts = (first.with_bound(target), *others)

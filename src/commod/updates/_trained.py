@@ -316,7 +316,7 @@ def fit_together(
             "ratio_weight is zero wherever sample_weight is not, so no change would cost anything. "
             "Give some rows with sample_weight a ratio_weight."
         )
-    columns = first._ratio_columns(rows.base.scores, rows.columns)
+    columns = first._with_score_columns(rows.base.scores, rows.columns)
     first._check_locked(columns)
     warn_about_group_columns(rows, first.locked_features)
     encoding = learn_encoding(
@@ -327,7 +327,7 @@ def fit_together(
     )
     terms = encoding.encode(columns)
     moments = safe_moments(terms, rows.weight)  # computed once for all models
-    constraints = first.stated().constraints
+    constraints = first._stated().constraints
     problem = ratio_problem(rows, terms, moments, distance_weight, constraints)
     trained = train_ratios(models, problem, first._schedule())
     for model in models:

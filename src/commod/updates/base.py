@@ -156,23 +156,23 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def _constraint(self) -> Constraint:
         """Return the constraint whose target moves: the first one."""
-        return self.stated().constraints[0]
+        return self._stated().constraints[0]
 
-    def stated(self) -> Requirements:
+    def _stated(self) -> Requirements:
         """Return all constraints that the parameters state."""
-        target = self.fitted_param("target", None)
-        return read_constraints(self.fitted_param("constraints"), target)
+        target = self._fitted_param("target", None)
+        return read_constraints(self._fitted_param("constraints"), target)
 
-    def standing(self) -> tuple[FairnessConstraint, ...]:
+    def _standing(self) -> tuple[FairnessConstraint, ...]:
         """Return the other constraints, which keep their bounds."""
-        return standing_constraints(self.stated())
+        return standing_constraints(self._stated())
 
     # -- the base model stays as it is --------------------------------------------------------
 
     @property
     def estimator_(self) -> Any:
         """Return the base model that was passed to `fit`; it is never refitted."""
-        return self.fitted_param("estimator")
+        return self._fitted_param("estimator")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters of the update, without those of the base model."""
@@ -244,12 +244,12 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.__dict__.update(before)
             raise
 
-    def fitted_params(self) -> dict[str, Any]:
+    def _fitted_params(self) -> dict[str, Any]:
         """Return the parameters that the update was fitted with; the present ones before `fit`."""
         return {**self.get_params(), **vars(self).get("_params_of_fit", {})}
 
-    def fitted_param(self, name: str, default: Any = None) -> Any:
-        """Return one of `fitted_params`; the default where the update has no such parameter."""
+    def _fitted_param(self, name: str, default: Any = None) -> Any:
+        """Return one of `_fitted_params`; the default where the update has no such parameter."""
         fitted = vars(self).get("_params_of_fit", {})  # updates stored by version 0.1 have none
         return fitted[name] if name in fitted else getattr(self, name, default)
 
@@ -307,7 +307,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         given = {"X": X, "y": y, "sensitive_features": sensitive_features}
         check_same_rows({**given, "sample_weight": sample_weight})
         check_number_parameter(self.min_group_size, "min_group_size", (int, np.integer), min_val=1)
-        self.standing()  # refuses constraints that cannot be used
+        self._standing()  # refuses constraints that cannot be used
         columns = read_columns(X, skip=self._unread())
         n_rows = len(columns[0])
         validate_data(self, X, skip_check_array=True, reset=True)
@@ -318,7 +318,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weight = check_weights(sample_weight, n_rows)
         self.classes_ = base_classes(self.estimator, labels)
         self._set_labels()
-        label = outcomes_of(labels, self.classes_, self.pos_label_, self.stated().constraints)
+        label = outcomes_of(labels, self.classes_, self.pos_label_, self._stated().constraints)
         base = self._base(X, columns)
         known = {"classes": self.classes_, "pos_label": self.pos_label_, "label": label}
         warn_about_base_model(self.estimator, X, base, **known)
@@ -332,7 +332,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if groups.probabilities is not None:
             kept = groups.count(weight > 0) >= self.min_group_size
             rows = replace(rows, kept_groups=kept)
-        rows = with_strata(rows, (self._constraint, *(s.constraint for s in self.standing())), X)
+        rows = with_strata(rows, (self._constraint, *(s.constraint for s in self._standing())), X)
         both = plain(self._other_label(self.pos_label_)), plain(self.pos_label_)
         check_both_decisions(rows, self._constraint, both)
         return rows
@@ -362,7 +362,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         A locked column of scores is not among them: it is read to get the scores.
         """
-        locked = self.fitted_param("locked_features", ())
+        locked = self._fitted_param("locked_features", ())
         return check_names(locked, "locked_features") - self._score_column()
 
     def _score_column(self) -> frozenset[str]:
@@ -372,7 +372,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_locked(self, columns: Sequence[Column]) -> None:
         """Refuse locked features that X does not have; `columns` has no column of scores."""
-        locked, names = self.fitted_param("locked_features", ()), [c.name for c in columns]
+        locked, names = self._fitted_param("locked_features", ()), [c.name for c in columns]
         known = {*names, *self._score_column()}
         unknown = sorted(check_names(locked, "locked_features").difference(known))
         if unknown:
@@ -397,7 +397,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             columns,
             classes=self.classes_,
             pos_label=self.pos_label_,
-            threshold=float(self.fitted_param("threshold")),
+            threshold=float(self._fitted_param("threshold")),
         )
 
     # -- figures on the fit rows ----------------------------------------------------------------
@@ -444,7 +444,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _figures_text(self, rows: str) -> str:
         """Return the figures in a sentence; `rows` names the rows that they were measured on."""
-        metric = self.compared_text().metric
+        metric = self._compared_text().metric
         text = (
             f"On the {self.n_rows_:,} {rows}: {metric} {self.base_fairness_:.3f} → "
             f"{self.fairness_:.3f}{self._other_ratio_text()}, {self.change_rate_:.1%} of the "
@@ -454,7 +454,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not np.isnan(self.accuracy_):
             text += f", accuracy {self.base_accuracy_:.3f} → {self.accuracy_:.3f}"
         text += "; new rows may differ." if rows == "fit rows" else "."
-        text += self.compared_text().spelled
+        text += self._compared_text().spelled
         if np.isnan(self.base_fairness_):
             text += (
                 f" The {metric} of the base model is undefined here: nobody is above the "
@@ -464,7 +464,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             text += " Most of the changes are losses: people lose the favourable outcome."
         return text
 
-    def compared_text(self) -> ComparedText:
+    def _compared_text(self) -> ComparedText:
         """Return which metric of which label is compared, in words."""
         other = self._other_label(self.pos_label_)
         return ComparedText(self._constraint, plain(self.pos_label_), plain(other))
@@ -475,7 +475,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if figures is None:
             return ""
         before, after = (f"{value:.3f}" for value in figures)
-        return f" ({self.compared_text().other_metric} {before} → {after})"
+        return f" ({self._compared_text().other_metric} {before} → {after})"
 
     def _html_repr(self) -> str:
         """Return what `_repr_html_` shows in a notebook: scikit-learn's diagram until fitted."""
@@ -498,7 +498,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_same_rows({"X": X, "y": y, "sample_weight": sample_weight})
         return float(super().score(X, y, sample_weight))
 
-    def labels_of(self, decisions: NDArray[np.bool_]) -> NDArray[Any]:
+    def _labels_of(self, decisions: NDArray[np.bool_]) -> NDArray[Any]:
         """Return decisions as labels of the base model, shape (n,)."""
         negative = self._other_label(self.pos_label_)
         return np.where(decisions, self.pos_label_, negative).astype(self.classes_.dtype)
@@ -517,22 +517,22 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # -- internal interface: what studies, explanations and displays call (see _interface.py) ------
 
     @abstractmethod
-    def read_rows(self, X: Any, sensitive_features: Any = None) -> ReadRows:
-        """Return new rows, read once, for `decide_rows` and `evaluate_rows`.
+    def _read_rows(self, X: Any, sensitive_features: Any = None) -> ReadRows:
+        """Return new rows, read once, for `_decide_rows` and `_evaluate_rows`.
 
         Only an update that decides by group looks at `sensitive_features`.
         """
 
     @abstractmethod
-    def decide_rows(self, rows: Any) -> Decisions:
+    def _decide_rows(self, rows: Any) -> Decisions:
         """Return decisions on rows that were read, or probabilities of a positive one, (n,)."""
 
     @abstractmethod
-    def evaluate_rows(self, rows: Any) -> RowEvaluation:
+    def _evaluate_rows(self, rows: Any) -> RowEvaluation:
         """Return final decisions, edited scores and ratio on rows that were read."""
 
     @abstractmethod
-    def sweep(
+    def _sweep(
         self, rows: RawRows, targets: Sequence[float] | None = None, grid: Grid | None = None
     ) -> Sweep:
         """Return several settings of this update, fitted on the same rows in one computation.
@@ -540,45 +540,45 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         `targets` and `grid` are those of `commod.frontier`. The update itself stays as it is.
         """
 
-    def read_base(self, X: Any) -> BaseScores:
+    def _read_base(self, X: Any) -> BaseScores:
         """Return the base model's scores of new rows; groups are not needed."""
         return self._base(X, read_columns(X, skip=self._unread()))
 
-    def unread_columns(self) -> frozenset[str]:
+    def _unread_columns(self) -> frozenset[str]:
         """Return the columns that the update never uses: locked features and a score column."""
         return self._unread() | self._score_column()
 
     @abstractmethod
-    def as_fitted(self, column: Column) -> Column:
+    def _as_fitted(self, column: Column) -> Column:
         """Return a column in the kind that it had in the fit rows; a changed type is refused.
 
         A column that the update does not know is returned as it is.
         """
 
-    def allowed_changes(self) -> AllowedChanges:
+    def _allowed_changes(self) -> AllowedChanges:
         """Return in which directions the update may change decisions."""
         return AllowedChanges()
 
-    def score_columns(self, scores: NDArray[np.float64]) -> list[Column]:
+    def _score_columns(self, scores: NDArray[np.float64]) -> list[Column]:
         """Return the columns that the update computes from base scores: none by default."""
         return []
 
-    def asked_changes(self) -> AllowedChanges:
+    def _asked_changes(self) -> AllowedChanges:
         """Return which changes the user allows; the update may keep to fewer of them."""
-        return self.allowed_changes()
+        return self._allowed_changes()
 
     def request(self) -> Request:
         """Return what the user asked of this update, as a record."""
         return Request(
             constraints=self._constraint.name,
-            threshold=float(self.fitted_param("threshold")),
+            threshold=float(self._fitted_param("threshold")),
             pos_label=plain(self.pos_label_),
             favorable_label=plain(self.favorable_label_),
             score_is_for=plain(self._score_label()),
-            further=further_constraints(self.stated()),
+            further=further_constraints(self._stated()),
         )
 
-    def edit_columns(self, edit: Callable[[Column], Column]) -> Self:
+    def _edit_columns(self, edit: Callable[[Column], Column]) -> Self:
         """Let the update read every column through `edit`; the base model gets X as it is."""
         self._edit_column = edit
         return self

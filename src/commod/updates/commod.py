@@ -348,16 +348,16 @@ class COMMOD(RatioUpdate):
             fit_together([self], X, y, sensitive_features, sample_weight, ratio_weight)
         return self
 
-    def stated(self) -> Requirements:
+    def _stated(self) -> Requirements:
         """Return the constraints, one adversary each; figures are those of the first."""
-        asked = super().stated()
+        asked = super()._stated()
         check_no_bounds(asked, "COMMOD", "lambda_fair")
         check_trainable(asked.constraints)
         return asked
 
-    def standing(self) -> tuple[FairnessConstraint, ...]:
+    def _standing(self) -> tuple[FairnessConstraint, ...]:
         """Return the other constraints, which have no bounds."""
-        return self.stated().parts[1:]
+        return self._stated().parts[1:]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -372,8 +372,8 @@ class COMMOD(RatioUpdate):
     @property
     def _training(self) -> dict[str, Any]:
         """Return all details of the training of the last fit, with defaults for the others."""
-        stored = {k: v for k, v in self.fitted_params().items() if k in TRAINING}  # by version 0.2
-        return {**TRAINING, **stored, **(self.fitted_param("training") or {})}
+        stored = {k: v for k, v in self._fitted_params().items() if k in TRAINING}  # by version 0.2
+        return {**TRAINING, **stored, **(self._fitted_param("training") or {})}
 
     def _schedule(self) -> RatioSchedule:
         given = self._training
@@ -442,14 +442,14 @@ class COMMOD(RatioUpdate):
 
     def _reads_margin(self) -> bool:
         # Updates that version 0.1 stored have the parameter condition_on_logit.
-        return bool(self._training["reads_score"] or self.fitted_param("condition_on_logit"))
+        return bool(self._training["reads_score"] or self._fitted_param("condition_on_logit"))
 
     def _ratio_function(self) -> RatioFunction:
         return super()._ratio_function() if self.network_ is None else self.network_
 
     # -- internal interface: see _interface.py -----------------------------------------------------
 
-    def sweep(
+    def _sweep(
         self, rows: RawRows, targets: Sequence[float] | None = None, grid: Grid | None = None
     ) -> Sweep:
         """Return fitted copies at every combination of the grid (None: `DEFAULT_GRID`)."""

@@ -374,7 +374,7 @@ pandas frame, or path of Parquet files
         from commod.updates._frames.fit import fit_frame
         from commod.updates._frames.models import score_column
 
-        conditions = [one.within.column for one in self.stated().constraints if one.within]
+        conditions = [one.within.column for one in self._stated().constraints if one.within]
         named = name_columns(
             self.estimator,
             sensitive_features,
@@ -458,15 +458,15 @@ pandas frame, or path of Parquet files
         """
         check_is_fitted(self)
         plan = read_plan(edits, offset, refit, pin, by, note)
-        if self.fitted_param("confidence") is not None:
+        if self._fitted_param("confidence") is not None:
             raise InputError(
                 "edit would break the promise of this update: it was tested with "
-                f"confidence={self.fitted_param('confidence')}, and edited points were not. Fit "
+                f"confidence={self._fitted_param('confidence')}, and edited points were not. Fit "
                 "with confidence=None, then edit.",
                 parameter="confidence",
             )
         given = X, y, sensitive_features, sensitive_probabilities, sample_weight
-        edited = edited_update(self, self.edit_rows(*given), plan)
+        edited = edited_update(self, self._edit_rows(*given), plan)
         if not edited.reached_:
             warnings.warn(edited.status_, TargetWarning, stacklevel=2)
         return edited
@@ -535,7 +535,7 @@ pandas frame, or path of Parquet files
 
     # -- internal interface: see _interface.py -----------------------------------------------------
 
-    def sweep(
+    def _sweep(
         self, rows: RawRows, targets: Sequence[float] | None = None, grid: Grid | None = None
     ) -> Sweep:
         """Return an update for each target; each is built when asked for."""
@@ -555,7 +555,7 @@ pandas frame, or path of Parquet files
         ]
         return Sweep(candidates, model)
 
-    def edit_rows(
+    def _edit_rows(
         self,
         X: Any,
         y: Any = None,
@@ -564,7 +564,7 @@ pandas frame, or path of Parquet files
         sample_weight: Any = None,
     ) -> EditRows:
         """Return rows that were read once, for several edits of this update."""
-        reader = type(self)(**self.fitted_params())
+        reader = type(self)(**self._fitted_params())
         groups = given_groups(reader, X, sensitive_features, sensitive_probabilities)
         encoding = self.scorecard_.encoding
         problem = reader._prepare(X, y, groups, sample_weight, encoding)

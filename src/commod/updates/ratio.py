@@ -94,7 +94,7 @@ class RatioUpdate(BaseUpdate):
             )
         return self.scorecard_
 
-    def _read_rows(
+    def _scored_columns(
         self, X: Any, function: RatioFunction | None = None
     ) -> tuple[BaseScores, list[Column]]:
         """Return the base model's scores and the columns; only those of `function`, if given."""
@@ -106,16 +106,16 @@ class RatioUpdate(BaseUpdate):
         # before scoring: a base model's own error would say less
         columns = _as_fitted(columns, encoding)
         base = self._base(X, columns)
-        return base, self._ratio_columns(base.scores, self._features(columns))
+        return base, self._with_score_columns(base.scores, self._features(columns))
 
-    def _ratio_columns(
+    def _with_score_columns(
         self, scores: NDArray[np.float64], columns: Sequence[Column]
     ) -> list[Column]:
         """Return the columns that r reads: those of X, and one of the score if r reads it.
 
         A column of X with the same name is refused.
         """
-        of_score = self.score_columns(scores)
+        of_score = self._score_columns(scores)
         names = {column.name for column in of_score}
         for column in columns:
             if column.name in names:
@@ -144,7 +144,7 @@ class RatioUpdate(BaseUpdate):
         check_is_fitted(self)
         function = self._ratio_function()
         function = function.in_use() if isinstance(function, Scorecard) else function
-        base, columns = self._read_rows(X, function)
+        base, columns = self._scored_columns(X, function)
         return base, function.evaluate(function.encoding.encode(columns))
 
     def _effective(self, base: BaseScores, total: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -174,7 +174,7 @@ class RatioUpdate(BaseUpdate):
         COMMOD with architecture="mlp" has no concepts.
         """
         card = self._linear("concepts: they are parts of a linear ratio").in_use(concepts=True)
-        return card.concepts(self._read_rows(X, card)[1])
+        return card.concepts(self._scored_columns(X, card)[1])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the new decision of each row, shape (n,), as one of `classes_`.
@@ -183,7 +183,7 @@ class RatioUpdate(BaseUpdate):
         so it may hold anything that the base model accepts.
         """
         base, ratio = self._base_and_ratio(X)
-        return self.labels_of(new_decisions(base, ratio))
+        return self._labels_of(new_decisions(base, ratio))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the edited scores, shape (n, 2), columns in the order of `classes_`.
@@ -201,7 +201,7 @@ class RatioUpdate(BaseUpdate):
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the edited margin, shape (n,): positive where `classes_[1]` is predicted."""
         base, ratio = self._base_and_ratio(X)
-        if self.fitted_param("score_edit") == "all":
+        if self._fitted_param("score_edit") == "all":
             size = np.abs(ratio * margins(base.scores, base.threshold))
         else:
             size = np.abs(margins(self._edited(base, ratio), base.threshold))
@@ -211,7 +211,7 @@ class RatioUpdate(BaseUpdate):
 
     def _edited(self, base: BaseScores, ratio: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the edited scores of rows with this effective ratio, shape (n,)."""
-        score_edit = self.fitted_param("score_edit")
+        score_edit = self._fitted_param("score_edit")
         return edited_scores(base.scores, ratio, base.threshold, score_edit)
 
     def decision_proba(self, X: Any) -> NDArray[np.float64]:
@@ -240,7 +240,7 @@ class RatioUpdate(BaseUpdate):
             An audit of this update. The patch carries its digest; see `Patch.with_audit`.
         """
         card = self._linear("scorecard, and a patch is one: it needs a linear ratio")
-        patch = patch_of(self, card, self.calibration_, self.allowed_changes())
+        patch = patch_of(self, card, self.calibration_, self._allowed_changes())
         return patch if audit is None else patch.with_audit(audit)
 
     def edit(self, *args: Any, **kwargs: Any) -> Self:
@@ -263,7 +263,7 @@ class RatioUpdate(BaseUpdate):
         if label is None or self._why_uncalibrated:
             return
         base = rows.base.take(counted)
-        only_changed = self.fitted_param("score_edit") == "changed_only"
+        only_changed = self._fitted_param("score_edit") == "changed_only"
         self.calibration_ = learn_score_map(
             base.scores,
             self._edited(base, ratio[counted]),
@@ -329,18 +329,18 @@ class RatioUpdate(BaseUpdate):
 
     # -- internal interface: see _interface.py -----------------------------------------------------
 
-    def read_rows(self, X: Any, sensitive_features: Any = None) -> RatioRows:
+    def _read_rows(self, X: Any, sensitive_features: Any = None) -> RatioRows:
         """Return new rows, read once; groups are not looked at."""
         check_is_fitted(self)
-        base, columns = self._read_rows(X)
+        base, columns = self._scored_columns(X)
         return RatioRows(columns, base, self._ratio_function().encoding)
 
-    def decide_rows(self, rows: RatioRows) -> NDArray[np.bool_]:
+    def _decide_rows(self, rows: RatioRows) -> NDArray[np.bool_]:
         """Return the decisions on rows that were read, shape (n,)."""
         ratio = self._effective(rows.base, self._ratio_function().evaluate(rows.terms))
         return new_decisions(rows.base, ratio)
 
-    def evaluate_rows(self, rows: RatioRows) -> RowEvaluation:
+    def _evaluate_rows(self, rows: RatioRows) -> RowEvaluation:
         """Return decisions, edited scores and ratio on rows that were read."""
         base = rows.base
         raw_ratio = self._ratio_function().evaluate(rows.terms)
@@ -352,27 +352,27 @@ class RatioUpdate(BaseUpdate):
             raw_ratio=raw_ratio,
         )
 
-    def as_fitted(self, column: Column) -> Column:
+    def _as_fitted(self, column: Column) -> Column:
         """Return a column in the kind that it had in the fit rows; a changed type is refused."""
         return _as_fitted([column], self._ratio_function().encoding)[0]
 
-    def allowed_changes(self) -> AllowedChanges:
+    def _allowed_changes(self) -> AllowedChanges:
         """Return in which directions, and how far from the threshold, decisions may change."""
-        return AllowedChanges(*self._may_move(), self.fitted_param("max_margin"))
+        return AllowedChanges(*self._may_move(), self._fitted_param("max_margin"))
 
-    def score_columns(self, scores: NDArray[np.float64]) -> list[Column]:
+    def _score_columns(self, scores: NDArray[np.float64]) -> list[Column]:
         """Return the columns that r reads and that the base score determines."""
-        threshold, columns = float(self.fitted_param("threshold")), []
+        threshold, columns = float(self._fitted_param("threshold")), []
         if self._reads_margin():
             columns.append(Column(MARGIN_COLUMN, "numeric", margins(scores, threshold)))
         if self._reads_distance():
             columns.append(Column(DISTANCE_COLUMN, "numeric", distances(scores, threshold)))
         return columns
 
-    def ratio_columns(self, X: Any, scores: NDArray[np.float64]) -> list[Column]:
+    def _ratio_columns(self, X: Any, scores: NDArray[np.float64]) -> list[Column]:
         """Return the columns that the ratio reads, for rows whose base scores are known."""
         columns = read_columns(X, self._ratio_function().encoding.kinds, self._unread())
-        return self._ratio_columns(scores, self._features(columns))
+        return self._with_score_columns(scores, self._features(columns))
 
 
 def _as_fitted(columns: Sequence[Column], encoding: Encoding) -> list[Column]:

@@ -124,14 +124,14 @@ def decisions_of_update(
             f"{type(update).__name__} decides by group: pass explain(update, X, "
             "sensitive_features=...) with the group of each row."
         )
-    rows = update.read_rows(X, sensitive_features)
+    rows = update._read_rows(X, sensitive_features)
     evaluation, card = _evaluate(update, rows, level)
     before = rows.base.decisions
     return ExplainedDecisions(
         before=before,
         after=evaluation.after,
-        y_before=update.labels_of(before),
-        y_after=update.labels_of(evaluation.after),
+        y_before=update._labels_of(before),
+        y_after=update._labels_of(evaluation.after),
         pos_label=plain(update.pos_label_),
         negative_label=plain(update.classes_[update.classes_ != update.pos_label_][0]),
         favorable_label=plain(update.favorable_label_),
@@ -142,7 +142,7 @@ def decisions_of_update(
         raw_ratio=evaluation.raw_ratio,
         card=card,
         request=update.request(),
-        unread_columns=update.unread_columns(),  # such a column is no reason for a change
+        unread_columns=update._unread_columns(),  # such a column is no reason for a change
     )
 
 
@@ -151,7 +151,7 @@ def _calibrated(update: BaseUpdate, edited: Floats) -> Floats | None:
     score_map = getattr(update, "calibration_", None)
     if score_map is None:
         return None
-    return map_scores(score_map, edited, float(update.fitted_param("threshold")))
+    return map_scores(score_map, edited, float(update._fitted_param("threshold")))
 
 
 def _evaluate(
@@ -161,10 +161,10 @@ def _evaluate(
     scorecard = getattr(update, "scorecard_", None)
     maker = None
     if scorecard is not None:
-        maker = CardMaker(scorecard, update.allowed_changes().max_margin)
+        maker = CardMaker(scorecard, update._allowed_changes().max_margin)
     evaluations = []
     for part in rows.parts(CHUNK):
-        evaluation = update.evaluate_rows(part)
+        evaluation = update._evaluate_rows(part)
         if maker is not None and part.terms is not None:
             before = part.base.decisions
             favorable = before == (update.pos_label_ == update.favorable_label_)
@@ -178,7 +178,7 @@ def settings_of(update: BaseUpdate | None) -> dict[str, str]:
     """Return the parameters of an update as short texts."""
     if update is None:
         return {}
-    params = update.fitted_params()
+    params = update._fitted_params()
     del params["estimator"]
     return {name: _setting(value) for name, value in params.items()}
 

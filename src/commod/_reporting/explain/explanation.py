@@ -179,7 +179,7 @@ def _added_columns(update: BaseUpdate | None, decisions: ExplainedDecisions) -> 
         return []
     if not reads_distance(update.scorecard_):
         return []
-    return [distance_column(decisions.scores_before, update.fitted_param("threshold"))]
+    return [distance_column(decisions.scores_before, update._fitted_param("threshold"))]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -289,7 +289,7 @@ class Explanation(ExplainedDecisions):
     def check_type(self, column: Column) -> None:
         """Refuse a column of another table that has not the type that the update knows."""
         if self._update is not None:
-            self._update.as_fitted(column)
+            self._update._as_fitted(column)
 
     def card_of(self, rows: Any) -> Card | None:
         """Return the card with figures of the given rows only; None without a scorecard."""
@@ -297,7 +297,7 @@ class Explanation(ExplainedDecisions):
             return None
         rows = self._positions(rows)
         scorecard = self._scorecard()
-        maker = CardMaker(scorecard, self._update.allowed_changes().max_margin)
+        maker = CardMaker(scorecard, self._update._allowed_changes().max_margin)
         for part in row_chunks(len(rows)):
             terms = scorecard.encoding.encode(self._columns(rows[part]))
             maker.add(terms, self.changed[rows[part]], self._favorable[rows[part]])
@@ -389,7 +389,7 @@ class Explanation(ExplainedDecisions):
             self._ratio_parts(np.array([row])),
             columns,
             self._range_of,
-            fixed=[c.name for c in self._update.score_columns(self.scores_before[:0])],
+            fixed=[c.name for c in self._update._score_columns(self.scores_before[:0])],
             trial=None if is_given else partial(self._try, row),
         )
 
@@ -493,10 +493,10 @@ class Explanation(ExplainedDecisions):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a base model may warn about unseen values
-                rows = update.read_rows(edited_rows(self._X, row, edits))
+                rows = update._read_rows(edited_rows(self._X, row, edits))
         except Exception:  # a base model may raise any error
             return None
-        evaluation = update.evaluate_rows(rows)
+        evaluation = update._evaluate_rows(rows)
         ratio, decided = evaluation.ratio, evaluation.after
         assert ratio is not None
         if decided[0] != self.after[row]:  # X has changed since it was explained
@@ -514,7 +514,7 @@ class Explanation(ExplainedDecisions):
 
     def _ratio_parts(self, rows: Index) -> RatioParts:
         assert self.scores_before is not None
-        threshold = float(self._update.fitted_param("threshold"))
+        threshold = float(self._update._fitted_param("threshold"))
         return RatioParts(self._scorecard(), self.scores_before[rows], threshold)
 
     @property
@@ -525,7 +525,7 @@ class Explanation(ExplainedDecisions):
     def _why_closed(self, row: int) -> str | None:
         """Return why a decision could not change; None where it could."""
         assert self.scores_before is not None
-        allowed, rule = self._update.allowed_changes(), self._scorecard().rule
+        allowed, rule = self._update._allowed_changes(), self._scorecard().rule
         is_favorable = self._favorable[row]
         may_change = allowed.may_lower if self.before[row] else allowed.may_raise
         if rule is not None:
@@ -533,7 +533,10 @@ class Explanation(ExplainedDecisions):
         if not may_change:
             label, only = ("favourable", "gains") if is_favorable else ("unfavourable", "losses")
             return f"this update makes {only} only, and the decision is already the {label} one"
-        score, threshold = self.scores_before[row : row + 1], self._update.fitted_param("threshold")
+        score, threshold = (
+            self.scores_before[row : row + 1],
+            self._update._fitted_param("threshold"),
+        )
         if not is_within(score, threshold, allowed.max_margin).all():
             return (
                 "a change is not allowed, because its score is further than "
@@ -555,7 +558,7 @@ class Explanation(ExplainedDecisions):
     def _columns(self, rows: Index) -> list[Column]:
         """Return the columns that the scorecard reads, for the given rows."""
         assert self.scores_before is not None
-        return self._update.ratio_columns(take_rows(self._X, rows), self.scores_before[rows])
+        return self._update._ratio_columns(take_rows(self._X, rows), self.scores_before[rows])
 
 
 # ---------------------------------------------------------------------------------------------

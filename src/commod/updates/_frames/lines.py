@@ -201,7 +201,7 @@ def rows_of_lines(update: TargetedUpdate, lines: Lines) -> FitRows:
     labels = None if given is None else read_labels(np.array(given), "y_true")
     update.classes_ = base_classes(update.estimator, labels)
     update._set_labels()
-    constraints = update.stated().constraints
+    constraints = update._stated().constraints
     label = outcomes_of(labels, update.classes_, update.pos_label_, constraints)
     sensitive = {
         name: objects(lines.values[f"group {i}"]) for i, name in enumerate(table.named.sensitive)
