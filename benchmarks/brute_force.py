@@ -41,8 +41,7 @@ DIRECTIONS = ((True, True), (True, True), (True, False), (False, True))
 def of_kind(comparison: str, rows: tuple, measure: str | None = None) -> Constraint:
     """Return a constraint on the rates of `rows`, or on a measure, without a condition."""
     name = measure or "rates"
-    known = None if measure is None else MEASURES[measure]
-    return Constraint(name, name, rows, comparison, known)
+    return Constraint(name, name, (MEASURES[measure],) if measure else rows, comparison)
 
 
 PARITY = of_kind("ratio", (SELECTION_RATE,))
@@ -53,17 +52,6 @@ FPR_GAP = of_kind("difference", (FALSE_POSITIVE_RATE,))
 ACCURACY = of_kind("difference", BOTH, "accuracy")
 PRECISION = of_kind("difference", BOTH, "precision")
 MINIMUM_RATE = of_kind("floor", (SELECTION_RATE,))
-
-
-def _within(constraint: Constraint, within: Within) -> Constraint:
-    return Constraint(
-        constraint.name,
-        constraint.metric,
-        constraint.rate_rows,
-        constraint.comparison,
-        constraint.measure,
-        within,
-    )
 
 
 CASES: dict[str, tuple[Constraint, ...]] = {
@@ -84,25 +72,25 @@ CASES: dict[str, tuple[Constraint, ...]] = {
     "error ratio": (of_kind("difference", BOTH, "error ratio"),),
     "F1 score": (of_kind("difference", BOTH, "F1 score"),),
     # conditional
-    "P-rule in every stratum": (_within(PARITY, EVERY),),
-    "P-rule of averages": (_within(PARITY, AVERAGE),),
-    "equalized odds in every stratum": (_within(ODDS, EVERY),),
-    "equalized odds of averages": (_within(ODDS, AVERAGE),),
-    "precision in every stratum": (_within(PRECISION, EVERY),),
-    "precision of averages": (_within(PRECISION, AVERAGE),),
-    "minimum rate in every stratum": (_within(MINIMUM_RATE, EVERY),),
+    "P-rule in every stratum": (PARITY.conditional(EVERY),),
+    "P-rule of averages": (PARITY.conditional(AVERAGE),),
+    "equalized odds in every stratum": (ODDS.conditional(EVERY),),
+    "equalized odds of averages": (ODDS.conditional(AVERAGE),),
+    "precision in every stratum": (PRECISION.conditional(EVERY),),
+    "precision of averages": (PRECISION.conditional(AVERAGE),),
+    "minimum rate in every stratum": (MINIMUM_RATE.conditional(EVERY),),
     # two
     "P-rule, equalized odds": (PARITY, ODDS),
     "TPR, FPR": (TPR_GAP, FPR_GAP),
     "minimum rate, parity gap": (MINIMUM_RATE, PARITY_GAP),
     "accuracy, P-rule": (ACCURACY, PARITY),
     "precision, P-rule": (PRECISION, PARITY),
-    "precision, P-rule in every stratum": (PRECISION, _within(PARITY, EVERY)),
-    "P-rule of all and in every stratum": (PARITY, _within(PARITY, EVERY)),
+    "precision, P-rule in every stratum": (PRECISION, PARITY.conditional(EVERY)),
+    "P-rule of all and in every stratum": (PARITY, PARITY.conditional(EVERY)),
     "precision, error ratio": (PRECISION, of_kind("ratio", BOTH, "error ratio")),
     # three
     "P-rule, TPR, minimum rate": (PARITY, TPR_GAP, MINIMUM_RATE),
-    "P-rule of averages, TPR, accuracy": (_within(PARITY, AVERAGE), TPR_GAP, ACCURACY),
+    "P-rule of averages, TPR, accuracy": (PARITY.conditional(AVERAGE), TPR_GAP, ACCURACY),
     "precision, parity gap, minimum rate": (PRECISION, PARITY_GAP, MINIMUM_RATE),
 }
 

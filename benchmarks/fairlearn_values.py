@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from report import show
 
 from commod.metrics import fairness_value
-from commod.metrics._constraint import get_constraint
-from commod.metrics._constraint_text import FORMS
+from commod.metrics._constraint import FORMS, get_constraint
 
 N_TABLES = 500
 TOLERANCE = 1e-9
@@ -78,8 +77,8 @@ def fairlearn_values() -> None:
                 if form.name in NAMED and not conditional:
                     metric = NAMED[form.name]
                     expected = metric(table["y"], table["decisions"], **people)
-                elif len(form.measures) == 1 and form.measures[0] in RATES:
-                    expected = theirs[form.measures[0], form.comparison, conditional]
+                elif len(form.measures) == 1 and form.measures[0].name in RATES:
+                    expected = theirs[form.measures[0].name, form.comparison, conditional]
                 else:
                     continue
                 constraint = get_constraint(form.name)

@@ -18,8 +18,7 @@ from commod.exceptions import InputError
 from commod.metrics._cells import Cells, Strata, count_cells, fairness_of, worst_value
 from commod.metrics._comparison import GroupComparison
 from commod.metrics._constraint import Constraint
-from commod.metrics._language import FairnessConstraint, bounded
-from commod.metrics._requirements import Requirements
+from commod.metrics._language import AllOf, FairnessConstraint, bounded
 
 IntArray = NDArray[np.intp]
 Counts = NDArray[np.int64]
@@ -173,13 +172,11 @@ class People:
 
     # -- what holds ----------------------------------------------------------------------------
 
-    def fairness(self, decisions: Mask | Floats, constraint: Constraint | None = None) -> float:
-        """Return the metric of the constraint that moves, or of another one that has strata.
+    def fairness(self, decisions: Mask | Floats) -> float:
+        """Return the metric of the constraint that moves.
 
         Probabilities of a positive decision give the metric of expected rates.
         """
-        if constraint is not None and constraint != self.constraint:
-            return replace(self, stated=(bounded(constraint),)).fairness(decisions)
         if self.probabilities is not None or not self.constraint.is_simple:
             return worst_value(self.constraint, self.by_rates[0], self.rates(decisions).ravel())
         counted = self.group >= 0
@@ -300,7 +297,7 @@ def loosened(one: FairnessConstraint, value: float | None) -> FairnessConstraint
     return bounded(one.constraint, value)
 
 
-def standing_constraints(requirements: Requirements) -> tuple[FairnessConstraint, ...]:
+def standing_constraints(requirements: AllOf) -> tuple[FairnessConstraint, ...]:
     """Return all constraints but the first one; each of them needs a bound."""
     if len(requirements.parts) > 1:
         for part in requirements.parts:

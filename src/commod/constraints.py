@@ -16,8 +16,9 @@ from commod.metrics._named_constraints import (
     MinimumTruePositiveRate,
     PredictiveParity,
     TruePositiveRateParity,
+    constraint_from_json,
+    parse_constraint,
 )
-from commod.metrics._requirements import constraint_from_json, parse_constraint
 
 __all__ = [
     "AccuracyParity",

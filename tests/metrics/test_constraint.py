@@ -16,12 +16,12 @@ from commod.metrics._comparison import CellRows, comparisons
 from commod.metrics._constraint import (
     CONSTRAINTS,
     FALSE_POSITIVE_RATE,
+    FORMS,
     SELECTION_RATE,
     TRUE_POSITIVE_RATE,
     Constraint,
     get_constraint,
 )
-from commod.metrics._constraint_text import FORMS
 from quick_updates import quick_control
 
 EVERY = pytest.mark.parametrize("constraint", CONSTRAINTS.values(), ids=lambda c: c.name)

@@ -29,9 +29,8 @@ from commod.constraints import (
     parse_constraint,
 )
 from commod.exceptions import InputError
-from commod.metrics._constraint import CONSTRAINTS, Constraint, get_constraint
-from commod.metrics._constraint_text import FORMS
-from commod.metrics._requirements import as_object, read_constraints
+from commod.metrics._constraint import CONSTRAINTS, FORMS, Constraint, get_constraint
+from commod.metrics._named_constraints import as_object, read_constraints
 
 few = settings(max_examples=60, deadline=None)
 columns = st.text(min_size=1, max_size=12) | st.sampled_from(

@@ -25,8 +25,7 @@ from commod.constraints import (
 )
 from commod.exceptions import InputError
 from commod.metrics import fairness_by_stratum, fairness_value, p_rule
-from commod.metrics._constraint import get_constraint
-from commod.metrics._constraint_text import FORMS
+from commod.metrics._constraint import FORMS, get_constraint
 from commod.metrics._measures import MEASURES
 
 
@@ -72,7 +71,7 @@ def test_values_equal_fairlearns(conditional):
         people = {"sensitive_features": groups, "sample_weight": weight}
         control = {"control_features": strata} if conditional else {}
         theirs = by_fairlearn(table, name, conditional)
-        for form in [form for form in FORMS.values() if form.measures == (name,)]:
+        for form in [form for form in FORMS.values() if form.measures == (MEASURES[name],)]:
             constraint = get_constraint(form.name)
             value = fairness_value(constraint, y, decisions, **people, **control)
             if np.isnan(value):  # Fairlearn calls an undefined precision 0
@@ -130,10 +129,12 @@ def test_every_form_is_what_its_measures_say(form):
         y, decisions, groups, strata, weight = random_table(seed)
         people = {"sensitive_features": groups, "sample_weight": weight}
 
-        def numbers(keep, names=form.measures, y=y, decisions=decisions, groups=groups, w=weight):
+        def numbers(
+            keep, measures=form.measures, y=y, decisions=decisions, groups=groups, w=weight
+        ):
             parts = [keep & (groups == group) for group in np.unique(groups)]
             return np.array(
-                [[by_hand(MEASURES[n], y[p], decisions[p], w[p]) for p in parts] for n in names]
+                [[by_hand(m, y[p], decisions[p], w[p]) for p in parts] for m in form.measures]
             )
 
         expected = compared(form, numbers(np.ones(len(y), dtype=bool)))

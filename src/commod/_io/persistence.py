@@ -8,10 +8,9 @@ _TYPES = {
     "_record.audit": "LeftOutGroup",
     "_record.edits": "Cap Drop EditFigures EditRecord Lock Merge Round SetPoints",
     "_record.scores": "ScoreKnot ScoreMap",
-    "metrics._constraint": "Constraint RateRow",
-    "metrics._constraint_text": "Within",
+    "metrics._constraint": "Constraint",
     "metrics._language": "AllOf FairnessConstraint Maximum Minimum Parity",
-    "metrics._measures": "Measure Weights",
+    "metrics._measures": "Measure Weights Within",
     "metrics._named_constraints": (
         "AccuracyParity DemographicParity EqualizedOdds ErrorRatio FalsePositiveRateParity "
         "MinimumRate MinimumTruePositiveRate PredictiveParity TruePositiveRateParity"

@@ -35,7 +35,8 @@ from commod._study.evaluation import (
 from commod._study.frontier import frontier
 from commod._text import Table, n_of, number, percent, snippet, visible
 from commod.exceptions import DataWarning, InputError
-from commod.metrics._requirements import Requirements, read_constraints
+from commod.metrics._language import AllOf
+from commod.metrics._named_constraints import read_constraints
 from commod.rivals._lineup import Lineup
 from commod.rivals._rows import DecisionRows, RivalFitRows, check_decisions
 from commod.rivals.base import Rival
@@ -230,7 +231,7 @@ class _BaseModel(Rival):
         self.constraints, self.min_group_size = constraints, min_group_size
         self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
 
-    def _stated(self) -> Requirements:
+    def _stated(self) -> AllOf:
         """Return all constraints: a base model changes nothing, so it stands beside any of them."""
         return read_constraints(self._fitted_param("constraints"))
 

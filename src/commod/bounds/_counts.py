@@ -20,7 +20,8 @@ from commod.bounds._levels import (
 )
 from commod.exceptions import InputError
 from commod.metrics._constraint import CONSTRAINTS, Constraint, ConstraintLike, get_constraint
-from commod.metrics._requirements import Requirements, read_constraints
+from commod.metrics._language import AllOf
+from commod.metrics._named_constraints import read_constraints
 
 
 def read_target(constraints: ConstraintLike, target: Any) -> Fraction:
@@ -187,7 +188,7 @@ def fewest_number(
 # Constraints that have exact limits
 
 
-def read_requirements(constraints: Any, target: Any) -> tuple[Requirements, tuple[Any, ...]]:
+def read_requirements(constraints: Any, target: Any) -> tuple[AllOf, tuple[Any, ...]]:
     """Return the constraints and the bound of each, from the objects or from `target`."""
     requirements = read_constraints(constraints, target)
     bounds = tuple(target if bound is None else bound for bound in requirements.bounds)

@@ -15,7 +15,7 @@ from commod.exceptions import InputError
 
 if TYPE_CHECKING:
     from commod import Patch
-    from commod.metrics._requirements import Requirements
+    from commod.metrics._language import AllOf
 
 REPORTS = (".html", ".md", ".json")
 
@@ -31,7 +31,7 @@ def _check_constraint(name: str) -> str:
 
 def _check_texts(texts: list[str] | None) -> list[str] | None:
     """Return texts of constraints; refuse what is none. The import is too slow for --help."""
-    from commod.metrics._requirements import read_constraints
+    from commod.metrics._named_constraints import read_constraints
 
     try:
         read_constraints([*(texts or [])] or "demographic_parity")
@@ -293,16 +293,17 @@ class ConstraintOptions(TargetOptions):
     )
 
     @property
-    def requirements(self) -> Requirements:
+    def requirements(self) -> AllOf:
         """Return all constraints that are stated; refuse two bounds of the same one."""
-        from commod.metrics._requirements import Requirements, read_constraints
+        from commod.metrics._language import AllOf
+        from commod.metrics._named_constraints import read_constraints
 
         stated = read_constraints([*self.constraint] or "demographic_parity")
         bounded = [part for part in stated.parts if part.bound is not None]
         if len(stated.parts) == 1 and not bounded:
             (part,) = stated.parts
             target = self.target(part.constraint.name)
-            return stated if target is None else Requirements((part.with_bound(target),))
+            return stated if target is None else AllOf((part.with_bound(target),))
         if self.stated_bound and bounded:
             raise InputError(
                 f"{self.stated_bound} does not go with --constraint {bounded[0].text!r}, which "
@@ -317,12 +318,11 @@ class ConstraintOptions(TargetOptions):
 
     def constraints_and_target(self) -> dict[str, Any]:
         """Return the parameters `constraints` and `target`; several constraints state bounds."""
-        from commod.constraints import AllOf
-
-        parts = self.requirements.parts
-        if len(parts) > 1:
-            return {"constraints": AllOf(parts), "target": None}
-        return {"constraints": parts[0].constraint.name, "target": parts[0].bound}
+        stated = self.requirements
+        if len(stated.parts) > 1:
+            return {"constraints": stated, "target": None}
+        (part,) = stated.parts
+        return {"constraints": part.constraint.name, "target": part.bound}
 
     def labels(self, known: list[Any], default: Any = None) -> dict[str, Any]:
         """Return `pos_label` and `favorable_label`, out of `known`.

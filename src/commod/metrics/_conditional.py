@@ -12,7 +12,7 @@ from commod._data.tables import check_same_rows
 from commod.exceptions import InputError
 from commod.metrics._cells import Cells, Strata, strata_of, worst_value
 from commod.metrics._constraint import Constraint, missing_labels
-from commod.metrics._constraint_text import Within
+from commod.metrics._measures import Within
 
 
 def read_rows(

@@ -1,52 +1,43 @@
 """Define `Constraint`: the one place that knows what a fairness constraint compares and bounds.
 
-A constraint compares one or more rates between groups and combines them into one number, its
+A constraint compares one or more numbers between groups and combines them into one number, its
 metric. Code that depends on the kind of constraint asks the object; no other file compares names.
-How a constraint follows from counts, `_comparison.py` says. Its names and its words are in
-`_constraint_text.py` and `_constraint_words.py`.
+`_comparison.py` says how a constraint follows from counts.
+
+A text states one constraint or several: "demographic parity >= 0.8 within 'department'". The
+name of a constraint has underscores and no bound: "demographic_parity within 'department'".
+Records, patches and audits store the name. Both are read here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._text import shown
+from commod._text import did_you_mean, shown
 from commod.exceptions import InputError
-from commod.metrics._constraint_text import (
-    KNOWN_TEXT,
-    Comparing,
-    Form,
+from commod.metrics._measures import (
+    FALSE_POSITIVE_RATE,
+    MEASURES,
+    RATES,
+    SELECTION_RATE,
+    TRUE_POSITIVE_RATE,
+    Measure,
     Within,
-    condition_text,
-    definition_text,
-    measure_meaning,
-    read_text,
 )
-from commod.metrics._measures import MEASURES, Measure
 
-
-class RateRow(NamedTuple):
-    """A rate that is compared between groups: the share of positive decisions among some people.
-
-    `label` is the true label of these people: True (positive), False (negative), or None where
-    everybody counts.
-    """
-
-    name: str
-    label: bool | None
-
-
+Comparing = Literal["ratio", "difference", "largest", "floor", "ceiling"]
 UNBOUNDED = ("error ratio", "labels per selection")  # measures that may exceed 1
-SELECTION_RATE = RateRow("selection rate", None)
-TRUE_POSITIVE_RATE = RateRow("true positive rate", True)
-FALSE_POSITIVE_RATE = RateRow("false positive rate", False)
+ODDS_RATES = (TRUE_POSITIVE_RATE, FALSE_POSITIVE_RATE)
 
 
 @dataclass(frozen=True)
@@ -59,17 +50,13 @@ class Constraint:
         Fairlearn's name where it has one.
     metric : str
         The name of the number that the target bounds.
-    rate_rows : tuple of RateRow
-        The rates that are compared. Every table of counts in the library has one row per rate
-        row, in this order, and one column per group. Positive true labels come before negative.
+    measures : tuple of Measure
+        The numbers of a group that are compared: one, or the true and false positive rates.
     comparison : {"ratio", "difference", "largest", "floor", "ceiling"}
-        "ratio": the metric is the lowest rate over the highest, of one rate row. "difference":
-        the metric is the highest minus the lowest rate, summed over the rate rows. "largest": the
-        largest of these differences. "floor" and "ceiling": the lowest and the highest rate, which
-        are not compared with each other, but with the target.
-    measure : Measure, default=None
-        What is compared in place of the rates, such as the precision. `rate_rows` are then the
-        rates that it follows from.
+        "ratio": the metric is the lowest number over the highest, of one measure. "difference":
+        the metric is the highest minus the lowest number, summed over the measures. "largest": the
+        largest of these differences. "floor" and "ceiling": the lowest and the highest number,
+        which are not compared with each other, but with the target.
     within : Within, default=None
         The condition: groups are compared among people of the same stratum.
 
@@ -86,17 +73,14 @@ class Constraint:
 
     name: str
     metric: str
-    rate_rows: tuple[RateRow, ...]
+    measures: tuple[Measure, ...]
     comparison: Comparing
-    measure: Measure | None = None
     within: Within | None = None
 
     def __post_init__(self) -> None:
-        labels = [row.label for row in self.rate_rows]
-        one_row: list[list[bool | None]] = [[None], [True], [False]]
-        is_two = self.comparison in ("difference", "largest") or self.measure is not None
-        is_known = self.comparison in get_args(Comparing)
-        if not is_known or labels not in [*one_row, *([[True, False]] if is_two else [])]:
+        is_odds = self.measures == ODDS_RATES and self.comparison in ("difference", "largest")
+        if self.comparison not in get_args(Comparing) or not (len(self.measures) == 1 or is_odds):
+            labels = [measure.label for measure in self.measures]
             raise InputError(
                 f"{self.name!r} compares the rates of true labels {labels} by {self.comparison!r}. "
                 "A ratio has one rate row. A difference has one, or two: the positive label first."
@@ -105,11 +89,20 @@ class Constraint:
     # -- what is compared ----------------------------------------------------------------------
 
     @property
-    def measures(self) -> tuple[Measure, ...]:
-        """Return the numbers of a group that are compared."""
-        if self.measure is not None:
-            return (self.measure,)
-        return tuple(MEASURES[row.name] for row in self.rate_rows)
+    def compares_rates(self) -> bool:
+        """Return whether shares of positive decisions are compared, not the precision or so."""
+        return set(self.measures) <= set(RATES)
+
+    @property
+    def rate_rows(self) -> tuple[Measure, ...]:
+        """Return the rates that are compared, or those that the compared number follows from.
+
+        Every table of counts in the library has one row per rate row, in this order, and one column
+        per group. Positive true labels come before negative.
+        """
+        if self.compares_rates:
+            return self.measures
+        return tuple(row for row in ODDS_RATES if self.measures[0].label in (None, row.label))
 
     @property
     def is_simple(self) -> bool:
@@ -117,7 +110,7 @@ class Constraint:
 
         `bounds` has exact algorithms for these, and their values are exact fractions.
         """
-        is_rate = self.measure is None and self.within is None
+        is_rate = self.compares_rates and self.within is None
         return is_rate and self.comparison in ("ratio", "difference")
 
     @property
@@ -146,6 +139,21 @@ class Constraint:
     def sign(self) -> str:
         """Return the sign between the metric and its target."""
         return "≥" if self.higher_is_fairer else "≤"
+
+    @property
+    def typed_sign(self) -> str:
+        """Return the sign as texts and keyboards have it."""
+        return ">=" if self.higher_is_fairer else "<="
+
+    @property
+    def name_alone(self) -> str:
+        """Return the name without its condition."""
+        return self.name.removesuffix(f" {self.within.text}") if self.within else self.name
+
+    @property
+    def spoken(self) -> str:
+        """Return the name without its condition and without underscores."""
+        return self.name_alone.replace("_", " ")
 
     @property
     def ideal(self) -> float:
@@ -207,37 +215,19 @@ class Constraint:
         condition = _condition_of_metric(self.within)
         return f"{self.metric.removesuffix(condition)} of {outcome}{condition}"
 
-    def rates_in_words(self, outcome: str, other: str) -> str:
-        """Return which people each rate counts; `other` is the label that is not counted.
-
-        Examples
-        --------
-        >>> get_constraint("false_positive_rate_parity").rates_in_words("“high risk”", "“low risk”")
-        'decided “high risk” among those whose true label is “low risk”'
-        >>> get_constraint("equalized_odds").rates_in_words("1", "0")
-        'decided 1 among those whose true label is 1, and among those whose true label is 0'
-        """
-        labels = {True: outcome, False: other}
-        among = [
-            f"among those whose true label is {labels[row.label]}"
-            for row in self.rate_rows
-            if row.label is not None
-        ]
-        return f"decided {outcome} {', and '.join(among)}".rstrip()
-
     def meaning(self, outcome: str, other: str) -> str:
-        """Return what the numbers are that are compared.
+        """Return what the numbers are that are compared; `other` is the label not counted.
 
         Examples
         --------
         >>> get_constraint("predictive_parity").meaning("1", "0")
         'the share of those decided 1 whose true label is 1'
-        >>> get_constraint("true_positive_rate_parity").meaning("1", "0")
-        'how often people are decided 1 among those whose true label is 1'
+        >>> get_constraint("equalized_odds").meaning("1", "0")
+        'how often people are decided 1 among those whose true label is 1, and among those whose
+        true label is 0'
         """
-        if self.measure is not None:
-            return measure_meaning(self.measure.name, outcome, other)
-        return f"how often people are {self.rates_in_words(outcome, other)}"
+        text = self.measures[0].meaning(outcome, other)
+        return f"{text}, and among those whose true label is {other}" if self.measures[1:] else text
 
     def definition(self, outcome: str, other: str = "") -> str:
         """Return what the metric measures, in words; `outcome` names the counted decision.
@@ -251,10 +241,66 @@ class Constraint:
         >>> get_constraint("minimum_rate within 'department'").definition("approval")
         "the lowest rate of approval of any group, in the least fair stratum of 'department'"
         """
-        spelled = self.meaning(outcome, other) if other and self.needs_labels else ""
-        names = [measure.name for measure in self.measures]
-        condition = condition_text(self.within)
-        return definition_text(self.comparison, names, outcome, spelled, condition)
+        of = f" of {outcome}" if self.measures[0].counts_one_label else ""
+        first = self.measures[0]
+        single = f"{'rate' if first == SELECTION_RATE else first.name}{of}"
+        equal = "; 0 means equal"
+        if self.is_ratio:
+            text, equal = f"the lowest group's {single} divided by the highest's", "; 1 means equal"
+        elif self.min_groups == 1:
+            text, equal = f"the {self._end} {single} of any group", ""
+        else:
+            gaps = [
+                f"how far {whose} {measure.plural}{of} lie apart"
+                for whose, measure in zip(("the groups'", "their"), self.measures, strict=False)
+            ]
+            is_largest = self.comparison == "largest"
+            text = (" or " if is_largest else " plus ").join(gaps)
+            text += ", whichever is more" if is_largest else ""
+        if other and self.needs_labels:
+            text += f" ({self.meaning(outcome, other)})"
+        if self.within is not None:
+            column = repr(self.within.column)
+            text += (
+                f", with each group's figures averaged over the strata of {column}"
+                if self.within.over == "average"
+                else f", in the least fair stratum of {column}"
+            )
+        return text + equal
+
+    @property
+    def _end(self) -> str:
+        return "lowest" if self.comparison == "floor" else "highest"
+
+    def demand(self, bound: str) -> str:
+        """Return the sentence that the constraint demands; `bound` is its bound in words.
+
+        Examples
+        --------
+        >>> get_constraint("demographic_parity").demand("0.8")
+        "The lowest group's selection rate is at least 0.8 times the highest's."
+        >>> get_constraint("accuracy_parity within 'unit' average min_rows=30").demand("0.03")
+        "The groups' accuracies differ by at most 0.03, on average over the strata of 'unit' with at
+        least 30 rows per group."
+        """
+        first, gaps = self.measures[0], [f"the gap of {m.plural}" for m in self.measures]
+        if self.is_ratio:
+            text = f"The lowest group's {first.name} is at least {bound} times the highest's"
+        elif self.min_groups == 1:
+            end = "least" if self.higher_is_fairer else "most"
+            text = f"Every group's {first.name} is at {end} {bound}"
+        elif len(gaps) == 1:
+            text = f"The groups' {first.plural} differ by at most {bound}"
+        elif self.comparison == "largest":
+            text = f"{' and '.join(gaps)} are each at most {bound}"
+        else:
+            text = f"{' plus '.join(gaps)} is at most {bound}"
+        if self.within is not None:
+            is_average = self.within.over == "average"
+            which = "on average over the strata" if is_average else "in every stratum"
+            text += f", {which} of {self.within.column!r} with at least {self.within.min_rows} rows"
+            text += " per group"
+        return f"{text[0].upper()}{text[1:]}."
 
     def conditional(self, within: Within) -> Constraint:
         """Return the same constraint among people of the same stratum.
@@ -325,29 +371,298 @@ class Constraint:
         return sum((max(row) - min(row) for row in rates), Fraction(0))
 
 
-ConstraintLike = str | Constraint
+# ---------------------------------------------------------------------------------------------
+# The constraints that the library knows, by name
 
-# The constraints that every method of the literature is about, by name.
+# The constraints that every method of the literature is about.
 PARITY = "demographic_parity"
 ODDS = "equalized_odds"
 TRUE_POSITIVES = "true_positive_rate_parity"
 FALSE_POSITIVES = "false_positive_rate_parity"
 ALL_CONSTRAINTS = (PARITY, ODDS, TRUE_POSITIVES, FALSE_POSITIVES)
 
-CONSTRAINTS = {
-    constraint.name: constraint
-    for constraint in (
-        Constraint(PARITY, "P-rule", (SELECTION_RATE,), "ratio"),
-        Constraint(
-            ODDS,
-            "disparate mistreatment",
-            (TRUE_POSITIVE_RATE, FALSE_POSITIVE_RATE),
-            "difference",
-        ),
-        Constraint(TRUE_POSITIVES, "TPR gap", (TRUE_POSITIVE_RATE,), "difference"),
-        Constraint(FALSE_POSITIVES, "FPR gap", (FALSE_POSITIVE_RATE,), "difference"),
+
+def _naming(measure: Measure) -> tuple[str, str, str, bool]:
+    """Return the names of parity, of its ratio and in slugs, and whether the ratio comes first.
+
+    The form that is first, ratio or difference, has the name of the parity alone.
+    """
+    if measure == SELECTION_RATE:
+        return PARITY, "P-rule", "rate", True
+    slug = measure.name.lower().replace(" ", "_")
+    if measure.name == "error ratio":
+        return slug, "ratio of error ratios", slug, True
+    parity = "predictive_parity" if measure.name == "precision" else f"{slug}_parity"
+    return parity, f"{_short(measure)} ratio", slug, False
+
+
+def _short(measure: Measure) -> str:
+    """Return the name of a measure in names of metrics."""
+    names = {TRUE_POSITIVE_RATE: "TPR", FALSE_POSITIVE_RATE: "FPR"}
+    return names.get(measure, measure.name)
+
+
+def _forms_of(measure: Measure) -> Iterator[Constraint]:
+    """Yield the constraints of one measure: parity by ratio and by difference, floor, ceiling."""
+    name, metric, slug, is_ratio_first = _naming(measure)
+    names = (name, f"{name} difference") if is_ratio_first else (f"{name} ratio", name)
+    yield Constraint(names[0], metric, (measure,), "ratio")
+    yield Constraint(names[1], f"{_short(measure)} gap", (measure,), "difference")
+    yield Constraint(f"minimum_{slug}", f"lowest {measure.name}", (measure,), "floor")
+    yield Constraint(f"maximum_{slug}", f"highest {measure.name}", (measure,), "ceiling")
+
+
+FORMS = {
+    form.name: form
+    for form in (
+        Constraint(ODDS, "disparate mistreatment", ODDS_RATES, "difference"),
+        Constraint(f"{ODDS} largest", "larger gap of TPR and FPR", ODDS_RATES, "largest"),
+        *(form for measure in MEASURES.values() for form in _forms_of(measure)),
     )
 }
+CONSTRAINTS = {name: FORMS[name] for name in ALL_CONSTRAINTS}
+
+
+def find_form(measures: Sequence[Measure], comparison: Comparing) -> Constraint:
+    """Return the constraint that compares these measures in this way.
+
+    Examples
+    --------
+    >>> find_form([SELECTION_RATE], "difference").name
+    'demographic_parity difference'
+    """
+    wanted = tuple(measures), comparison
+    return next(form for form in FORMS.values() if (form.measures, form.comparison) == wanted)
+
+
+# ---------------------------------------------------------------------------------------------
+# Reading
+
+
+Stated = tuple["Constraint", float | None]  # one constraint, and the bound that a text states
+
+_TOKEN = re.compile(
+    r"""(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+    r"|(?P<sign>>=|=>|≥|<=|=<|≤|==|=|>|<)"
+    r"|(?P<separator>[&;,])"
+    r"|(?P<word>[^\s'\"<>=≥≤&;,]+)"
+    r"|(?P<other>\S)",
+    re.DOTALL,
+)
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?%?", re.IGNORECASE)
+_SIGNS = {">=": ">=", "=>": ">=", "≥": ">=", "<=": "<=", "=<": "<=", "≤": "<="}
+_KEYWORDS = ("and", "within", "every", "average", "min_rows")
+_LONG = {
+    "tpr": "true positive rate",
+    "fpr": "false positive rate",
+    "fnr": "false negative rate",
+    "tnr": "true negative rate",
+    "ppv": "precision",
+    "npv": "negative predictive value",
+    "equalised": "equalized",
+    "min": "minimum",
+    "max": "maximum",
+}
+
+
+def _spoken_forms() -> dict[str, Constraint]:
+    """Return each constraint by all texts that mean it, in lower case."""
+    spoken = {form.spoken: form for form in FORMS.values()}
+    for form in FORMS.values():
+        measure, comparison = form.measures[0].name, form.comparison
+        if form.min_groups == 1:
+            bound = "minimum" if form.higher_is_fairer else "maximum"
+            spoken.setdefault(f"{bound} {measure}".lower(), form)
+            continue
+        if form.measures[1:]:
+            spoken.setdefault(f"{form.spoken} sum", form)
+            continue
+        base = FORMS[form.name.partition(" ")[0]]
+        for name in (base.spoken, f"{measure} parity".lower()):
+            spoken.setdefault(f"{name} {comparison}", form)
+            spoken.setdefault(name, base)
+        spoken.setdefault(f"{measure} {comparison}".lower(), form)
+    other_names = {
+        "p rule": "demographic parity",
+        "disparate mistreatment": "equalized odds",
+        "equal opportunity": "true positive rate parity",
+        "treatment equality": "error ratio difference",
+        "f1 parity": "f1 score parity",
+        "minimum f1": "minimum f1 score",
+        "maximum f1": "maximum f1 score",
+    }
+    return spoken | {other: spoken[name] for other, name in other_names.items()}
+
+
+_SPOKEN = _spoken_forms()
+
+
+def read_text(text: str, parameter: str = "constraints") -> list[Stated]:
+    """Return the constraints that a text states, one or several, each with its bound.
+
+    Examples
+    --------
+    >>> ((constraint, bound),) = read_text("Demographic Parity ≥ 80% within department")
+    >>> constraint.name, bound
+    ("demographic_parity within 'department'", 0.8)
+    """
+    tokens = _tokens(text, parameter)
+    parts: list[list[tuple[str, str]]] = [[]]
+    for kind, token in tokens:
+        if kind == "separator" or (kind == "word" and token.lower() == "and"):
+            parts.append([])
+        else:
+            parts[-1].append((kind, token))
+    return [_Reader(part, text, parameter).read() for part in parts]
+
+
+def _tokens(text: str, parameter: str) -> list[tuple[str, str]]:
+    tokens = [(match.lastgroup or "", match[0]) for match in _TOKEN.finditer(text)]
+    for i in range(len(tokens) - 1):  # "at least" and "at most" are signs
+        pair = tuple(token.lower() for _, token in tokens[i : i + 2])
+        if pair in (("at", "least"), ("at", "most")):
+            tokens[i : i + 2] = [("sign", ">=" if pair[1] == "least" else "<="), ("gap", "")]
+    for kind, token in tokens:
+        if kind == "other":
+            raise InputError(
+                f"{parameter}={shown(text)} has a quote {token} without its other end. Write the "
+                "name of a column as 'pay band'.",
+                parameter=parameter,
+            )
+    return [(kind, token) for kind, token in tokens if kind != "gap"]
+
+
+class _Reader:
+    """Read one constraint from its tokens, from the left to the right."""
+
+    def __init__(self, tokens: list[tuple[str, str]], text: str, parameter: str) -> None:
+        self.tokens, self.text, self.parameter = tokens, text, parameter
+
+    def read(self) -> Stated:
+        form = self._form()
+        bound: float | None = None
+        within: Within | None = None
+        while self.tokens:
+            kind, token = self.tokens[0]
+            if kind == "sign" and bound is None:
+                bound = self._bound(form)
+            elif token.lower() == "within" and kind == "word" and within is None:
+                within = self._within()
+            else:
+                raise self._error(f"does not expect {token} there. {_EXAMPLE}")
+        return (form if within is None else form.conditional(within)), bound
+
+    def _error(self, problem: str) -> InputError:
+        message = f"{self.parameter}={shown(self.text)} {problem}"
+        return InputError(message, parameter=self.parameter)
+
+    def _take(self) -> tuple[str, str]:
+        return self.tokens.pop(0) if self.tokens else ("end", "")
+
+    def _form(self) -> Constraint:
+        words = []
+        while self.tokens and self.tokens[0][0] == "word" and self.tokens[0][1].lower() != "within":
+            if _NUMBER.fullmatch(self.tokens[0][1]):
+                raise self._error(
+                    "has a number without a sign; a decimal has a point, not a comma. " + _EXAMPLE
+                )
+            words += re.split(r"[_\-\s]+", self._take()[1].lower())
+        name = " ".join(_LONG.get(word, word) for word in words if word)
+        if name in _SPOKEN:
+            return _SPOKEN[name]
+        if not name:
+            raise self._error(f"does not name a constraint; {KNOWN_TEXT}")
+        raise InputError(
+            f"{self.parameter}={shown(self.text)} is not known; {KNOWN_TEXT}"
+            f"{did_you_mean(name.replace(' ', '_'), FORMS)}",
+            parameter=self.parameter,
+        )
+
+    def _bound(self, form: Constraint) -> float:
+        sign = self._take()[1]
+        if sign not in _SIGNS:
+            raise self._error(
+                f"has the sign {sign}. Write {form.typed_sign}, which includes the bound."
+            )
+        number = self._take()[1]
+        if self.tokens and self.tokens[0] == ("word", "%"):
+            number += self._take()[1]
+        if not _NUMBER.fullmatch(number):
+            raise self._error(f"needs a number after {sign}; got {shown(number)}. {_EXAMPLE}")
+        if _SIGNS[sign] != form.typed_sign:
+            raise self._error(_other_direction(form, number))
+        is_share = number.endswith("%")
+        value = Decimal(number.rstrip("%")) / (100 if is_share else 1)  # 80% is 0.8, to the bit
+        return float(value)
+
+    def _within(self) -> Within:
+        self._take()
+        kind, token = self._take()
+        if kind == "quoted":
+            column = _unquoted(token)
+        elif kind == "word" and token.lower() not in _KEYWORDS:
+            column = token
+        else:
+            raise self._error(
+                f"needs the name of a column after 'within'; got {shown(token)}. Write a name "
+                f"that is a word of this language in quotes, as within '{token or 'department'}'."
+            )
+        if not column:
+            raise self._error("needs the name of a column after 'within'; got an empty one.")
+        within = Within(column)
+        while self.tokens and self.tokens[0][0] == "word":
+            word = self.tokens[0][1].lower().replace("-", "_")
+            if word in ("every", "average"):
+                within = within._replace(over="average" if word == "average" else "every")
+                self._take()
+            elif word == "min_rows":
+                within = within._replace(min_rows=self._min_rows())
+            elif word == "within":
+                break
+            else:
+                raise self._error(
+                    f"does not expect {self.tokens[0][1]} after the column {column}. Write a name "
+                    "with spaces in quotes, as 'pay band'. After the column come every, average "
+                    "or min_rows=50."
+                )
+        return within
+
+    def _min_rows(self) -> int:
+        self._take()
+        sign, number = self._take()[1], self._take()[1]
+        if sign != "=" or not number.isdecimal() or not number.isascii() or int(number) < 1:
+            raise self._error("needs a whole number from 1 after min_rows, as min_rows=30.")
+        return int(number)
+
+
+def _other_direction(form: Constraint, number: str) -> str:
+    """Return why a sign does not go with a form, and how to state both directions."""
+    other = {"ratio": "difference", "difference": "ratio", "floor": "ceiling", "ceiling": "floor"}
+    wanted = form.measures, other.get(form.comparison)
+    siblings = [f for f in FORMS.values() if (f.measures, f.comparison) == wanted]
+    ways = [f"{f.spoken} {f.typed_sign} {number}" for f in (form, *siblings)]
+    return (
+        f"has the wrong sign: the bound on the {form.metric} is a "
+        f"{'floor' if form.higher_is_fairer else 'ceiling'}. Write "
+        f"{' or '.join(map(repr, ways))}."
+    )
+
+
+def _unquoted(token: str) -> str:
+    try:
+        return str(ast.literal_eval(token))
+    except (SyntaxError, ValueError):  # a backslash that Python does not read as an escape
+        return token[1:-1]
+
+
+_EXAMPLE = "Write for example 'demographic parity >= 0.8 within department'."
+KNOWN_TEXT = (
+    "choose one of demographic_parity, equalized_odds, true_positive_rate_parity, "
+    "false_positive_rate_parity, or another name of commod.constraints."
+)
+
+
+ConstraintLike = str | Constraint
 
 
 def get_constraint(constraints: Any) -> Constraint:
@@ -380,34 +695,14 @@ def get_constraint(constraints: Any) -> Constraint:
 @lru_cache(maxsize=256)
 def _named(name: str) -> Constraint:
     """Return the constraint of a name that is not in `CONSTRAINTS`."""
-    stated = read_text(name)
-    if len(stated) > 1 or stated[0].bound is not None:
+    (constraint, bound), *others = read_text(name)
+    if others or bound is not None:
         raise InputError(
-            f"constraints={shown(name)} states {'several constraints' if stated[1:] else 'a bound'}"
+            f"constraints={shown(name)} states {'several constraints' if others else 'a bound'}"
             ", and this function takes the name of one constraint without its bound.",
             parameter="constraints",
         )
-    return constraint_of(stated[0].form, stated[0].within)
-
-
-def constraint_of(form: Form, within: Within | None = None) -> Constraint:
-    """Return the constraint of a form, under a condition where there is one.
-
-    Examples
-    --------
-    >>> from commod.metrics._constraint_text import FORMS
-    >>> constraint_of(FORMS["accuracy_parity"]).measure.name
-    'accuracy'
-    """
-    rates = {row.name: row for row in (SELECTION_RATE, TRUE_POSITIVE_RATE, FALSE_POSITIVE_RATE)}
-    measure, rows = None, tuple(rates[name] for name in form.measures if name in rates)
-    if not rows:
-        (name,) = form.measures
-        measure = MEASURES[name]
-        rows = tuple(row for row in rates.values() if row.label is not None)
-        rows = tuple(row for row in rows if measure.label in (None, row.label))
-    constraint = Constraint(form.name, form.metric, rows, form.comparison, measure)
-    return constraint if within is None else constraint.conditional(within)
+    return constraint
 
 
 def _condition_of_metric(within: Within | None) -> str:

@@ -13,10 +13,9 @@ from commod._data.parameters import check_choice, check_number_parameter
 from commod._text import did_you_mean, shown
 from commod.exceptions import InputError, InputTypeError
 from commod.metrics._conditional import read_rows
-from commod.metrics._constraint import Constraint, constraint_of
-from commod.metrics._constraint_text import FPR, TPR, Comparing, Within, demand_text, find_form
+from commod.metrics._constraint import Comparing, Constraint, find_form
 from commod.metrics._fairness import value_on_rows
-from commod.metrics._measures import MEASURES
+from commod.metrics._measures import MEASURES, Measure, Within
 
 
 class Immutable:
@@ -40,7 +39,10 @@ class Immutable:
 
 
 Bound = float | EllipsisType | None
-_COMPLEMENTS = {"false negative rate": TPR, "true negative rate": FPR}  # 1 minus the rate
+_COMPLEMENTS = {  # 1 minus the rate
+    "false negative rate": "true positive rate",
+    "true negative rate": "false positive rate",
+}
 
 
 class FairnessConstraint(Immutable):
@@ -97,9 +99,7 @@ class FairnessConstraint(Immutable):
         return f"{self.constraint!r}, {self.bound!r}"
 
     def __str__(self) -> str:
-        names = [measure.name for measure in self.constraint.measures]
-        bound = "the target" if self.bound is None else _number_text(self.bound)
-        return demand_text(self.constraint.comparison, names, bound, self.constraint.within)
+        return self.constraint.demand("the target" if self.bound is None else _text(self.bound))
 
     def __and__(self, other: FairnessConstraint | AllOf) -> AllOf:
         if not isinstance(other, FairnessConstraint | AllOf):
@@ -131,15 +131,9 @@ class FairnessConstraint(Immutable):
     @property
     def text(self) -> str:
         """Return the text that `parse_constraint` reads, with the bound."""
-        within = self.constraint.within
-        name = self.constraint.name if within is None else self._name_alone(within)
-        sign = ">=" if self.higher_is_fairer else "<="
-        bound = "" if self.bound is None else f" {sign} {_number_text(self.bound)}"
-        condition = "" if within is None else f" {within.text}"
-        return f"{name.replace('_', ' ')}{bound}{condition}"
-
-    def _name_alone(self, within: Within) -> str:
-        return self.constraint.name.removesuffix(f" {within.text}")
+        one = self.constraint
+        bound = "" if self.bound is None else f" {one.typed_sign} {_text(self.bound)}"
+        return f"{one.spoken}{bound}{f' {one.within.text}' if one.within else ''}"
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values that `constraint_from_json` reads.
@@ -151,9 +145,8 @@ class FairnessConstraint(Immutable):
         {'name': 'minimum_rate', 'bound': 0.3, 'within': None}
         """
         within = self.constraint.within
-        name = self.constraint.name if within is None else self._name_alone(within)
         condition = None if within is None else within._asdict()
-        return {"name": name, "bound": self.bound, "within": condition}
+        return {"name": self.constraint.name_alone, "bound": self.bound, "within": condition}
 
     def within(self, column: str, *, min_rows: int = 50, over: str = "every") -> Self:
         """Return the constraint among people who have the same value in a column.
@@ -333,6 +326,22 @@ class AllOf(Immutable):
         return any(part.needs_labels for part in self.parts)
 
     @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """Return what each part compares."""
+        return tuple(part.constraint for part in self.parts)
+
+    @property
+    def bounds(self) -> tuple[float | None, ...]:
+        """Return the bound of each part; None where none is stated."""
+        return tuple(part.bound for part in self.parts)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the columns that people are compared within, each once."""
+        conditions = (part.constraint.within for part in self.parts)
+        return tuple(dict.fromkeys(within.column for within in conditions if within is not None))
+
+    @property
     def text(self) -> str:
         """Return the text that `parse_constraint` reads."""
         return " and ".join(part.text for part in self.parts)
@@ -393,7 +402,6 @@ class Parity(FairnessConstraint):
     """
 
     DEFAULT: ClassVar[Comparing] = "difference"
-    FIXED: ClassVar[bool] = False  # whether the class names the measure
 
     def __init__(self, measure: str, *, difference: Bound = None, ratio: Bound = None) -> None:
         bounds: dict[Comparing, Bound] = {"difference": difference, "ratio": ratio}
@@ -401,7 +409,7 @@ class Parity(FairnessConstraint):
 
     def _arguments(self) -> str:
         bound = bound_argument(self, self.constraint.comparison)
-        return ", ".join([*_measure_argument(self, self.FIXED), *bound])
+        return ", ".join([*_measure_argument(self), *bound])
 
 
 class Minimum(FairnessConstraint):
@@ -420,15 +428,13 @@ class Minimum(FairnessConstraint):
     """
 
     COMPARISON: ClassVar[Comparing] = "floor"
-    FIXED: ClassVar[bool] = False
 
     def __init__(self, measure: str, bound: Bound = None) -> None:
-        constraint = constraint_of(find_form([_known_measure(measure)], self.COMPARISON))
-        super().__init__(constraint, bound)
+        super().__init__(find_form([_known_measure(measure)], self.COMPARISON), bound)
 
     def _arguments(self) -> str:
         bound = [] if self.bound is None else [repr(self.bound)]
-        return ", ".join([*_measure_argument(self, self.FIXED), *bound])
+        return ", ".join([*_measure_argument(self), *bound])
 
 
 class Maximum(Minimum):
@@ -455,7 +461,7 @@ class Maximum(Minimum):
 
 def state_bound(
     made: FairnessConstraint,
-    measures: Sequence[str],
+    measures: Sequence[Measure],
     bounds: dict[Comparing, Bound],
     default: Comparing,
     names: dict[Comparing, str] | None = None,
@@ -470,9 +476,11 @@ def state_bound(
             parameter=names[stated[1]],
         )
     comparison = stated[0] if stated else default
-    constraint = constraint_of(find_form(measures, comparison))
     FairnessConstraint.__init__(
-        made, constraint, bounds.get(comparison), parameter=names.get(comparison, comparison)
+        made,
+        find_form(measures, comparison),
+        bounds.get(comparison),
+        parameter=names.get(comparison, comparison),
     )
 
 
@@ -484,15 +492,16 @@ def bound_argument(made: FairnessConstraint, name: str) -> list[str]:
     return [] if is_default else [f"{name}=..."]
 
 
-def _measure_argument(made: FairnessConstraint, is_fixed: bool) -> list[str]:
+def _measure_argument(made: FairnessConstraint) -> list[str]:
     """Return the argument that names the measure; none where the class names it."""
-    return [] if is_fixed else [repr(made.constraint.measures[0].name)]
+    is_general = type(made) in (Parity, Minimum, Maximum)
+    return [repr(made.constraint.measures[0].name)] if is_general else []
 
 
-def _known_measure(measure: Any) -> str:
-    names = {name.lower(): name for name in MEASURES}
-    if isinstance(measure, str) and measure.lower().replace("_", " ") in names:
-        return names[measure.lower().replace("_", " ")]
+def _known_measure(measure: Any) -> Measure:
+    known = {name.lower(): known for name, known in MEASURES.items()}
+    if isinstance(measure, str) and (name := measure.lower().replace("_", " ")) in known:
+        return known[name]
     raise InputError(
         f"measure={shown(measure)} is not known; choose one of {', '.join(MEASURES)}."
         f"{did_you_mean(measure, MEASURES)}",
@@ -530,7 +539,7 @@ def _as_float(bound: Any) -> float:
         return math.inf
 
 
-def _number_text(bound: float) -> str:
+def _text(bound: float) -> str:
     return repr(int(bound)) if bound.is_integer() else repr(bound)
 
 

@@ -1,16 +1,33 @@
-"""The constraints that have a name of their own, one class each."""
+"""The constraints that have a name of their own, one class each, and how constraints are read.
+
+Users write constraints as objects, texts or JSON, with or without `target`.
+"""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
-from commod.metrics._constraint_text import FPR, SELECTION, TPR, Comparing
+from commod._text import shown
+from commod.exceptions import InputError, InputTypeError
+from commod.metrics._constraint import (
+    CONSTRAINTS,
+    FORMS,
+    ODDS_RATES,
+    Comparing,
+    Constraint,
+    get_constraint,
+    read_text,
+)
 from commod.metrics._language import (
+    AllOf,
     Bound,
     FairnessConstraint,
+    Maximum,
     Minimum,
     Parity,
     bound_argument,
+    check_compatible,
     state_bound,
 )
 
@@ -35,10 +52,9 @@ class DemographicParity(Parity):
     """
 
     DEFAULT: ClassVar[Comparing] = "ratio"
-    FIXED: ClassVar[bool] = True
 
     def __init__(self, *, ratio: Bound = None, difference: Bound = None) -> None:
-        super().__init__(SELECTION, difference=difference, ratio=ratio)
+        super().__init__("selection rate", difference=difference, ratio=ratio)
 
 
 class ErrorRatio(Parity):
@@ -61,7 +77,6 @@ class ErrorRatio(Parity):
     """
 
     DEFAULT: ClassVar[Comparing] = "ratio"
-    FIXED: ClassVar[bool] = True
 
     def __init__(self, *, ratio: Bound = None, difference: Bound = None) -> None:
         super().__init__("error ratio", difference=difference, ratio=ratio)
@@ -83,10 +98,8 @@ class TruePositiveRateParity(Parity):
     The groups' true positive rates differ by at most 0.1.
     """
 
-    FIXED: ClassVar[bool] = True
-
     def __init__(self, difference: Bound = None, *, ratio: Bound = None) -> None:
-        super().__init__(TPR, difference=difference, ratio=ratio)
+        super().__init__("true positive rate", difference=difference, ratio=ratio)
 
 
 class FalsePositiveRateParity(Parity):
@@ -105,10 +118,8 @@ class FalsePositiveRateParity(Parity):
     The lowest group's false positive rate is at least 0.8 times the highest's.
     """
 
-    FIXED: ClassVar[bool] = True
-
     def __init__(self, difference: Bound = None, *, ratio: Bound = None) -> None:
-        super().__init__(FPR, difference=difference, ratio=ratio)
+        super().__init__("false positive rate", difference=difference, ratio=ratio)
 
 
 class AccuracyParity(Parity):
@@ -126,8 +137,6 @@ class AccuracyParity(Parity):
     >>> print(AccuracyParity(0.03))
     The groups' accuracies differ by at most 0.03.
     """
-
-    FIXED: ClassVar[bool] = True
 
     def __init__(self, difference: Bound = None, *, ratio: Bound = None) -> None:
         super().__init__("accuracy", difference=difference, ratio=ratio)
@@ -150,8 +159,6 @@ class PredictiveParity(Parity):
     >>> print(PredictiveParity(0.05))
     The groups' precisions differ by at most 0.05.
     """
-
-    FIXED: ClassVar[bool] = True
 
     def __init__(self, difference: Bound = None, *, ratio: Bound = None) -> None:
         super().__init__("precision", difference=difference, ratio=ratio)
@@ -181,7 +188,7 @@ class EqualizedOdds(FairnessConstraint):
     def __init__(self, sum: Bound = None, *, largest: Bound = None) -> None:
         bounds: dict[Comparing, Bound] = {"difference": sum, "largest": largest}
         names: dict[Comparing, str] = {"difference": "sum", "largest": "largest"}
-        state_bound(self, (TPR, FPR), bounds, self.DEFAULT, names)
+        state_bound(self, ODDS_RATES, bounds, self.DEFAULT, names)
 
     def _arguments(self) -> str:
         is_sum = self.constraint.comparison == self.DEFAULT
@@ -201,10 +208,8 @@ class MinimumRate(Minimum):
     Every group's selection rate is at least 0.3.
     """
 
-    FIXED: ClassVar[bool] = True
-
     def __init__(self, bound: Bound = None) -> None:
-        super().__init__(SELECTION, bound)
+        super().__init__("selection rate", bound)
 
 
 class MinimumTruePositiveRate(Minimum):
@@ -220,7 +225,192 @@ class MinimumTruePositiveRate(Minimum):
     Every group's true positive rate is at least 0.6.
     """
 
-    FIXED: ClassVar[bool] = True
-
     def __init__(self, bound: Bound = None) -> None:
-        super().__init__(TPR, bound)
+        super().__init__("true positive rate", bound)
+
+
+# ---------------------------------------------------------------------------------------------
+# Reading
+
+_OF_EACH_CLASS: tuple[FairnessConstraint, ...] = (
+    DemographicParity(),
+    EqualizedOdds(),
+    TruePositiveRateParity(),
+    FalsePositiveRateParity(),
+    MinimumRate(),
+    MinimumTruePositiveRate(),
+    AccuracyParity(),
+    PredictiveParity(),
+    ErrorRatio(),
+)
+
+
+_CLASSES = {
+    (one.constraint.measures, one.constraint.comparison == "floor"): type(one)
+    for one in _OF_EACH_CLASS
+}
+
+
+def as_object(constraint: Constraint, bound: float | None = None) -> FairnessConstraint:
+    """Return the object of a constraint: of the class with the most special name.
+
+    Examples
+    --------
+    >>> as_object(get_constraint("minimum_true_positive_rate"), 0.6)
+    MinimumTruePositiveRate(0.6)
+    >>> as_object(get_constraint("f1_score_parity within 'unit'"))
+    Parity('F1 score').within('unit')
+    """
+    checked = FairnessConstraint(constraint, bound)
+    form, within = FORMS.get(constraint.name_alone), constraint.within
+    known = form.conditional(within) if form and within else form
+    if known != constraint:
+        return checked  # a constraint from outside the library
+    general = {"floor": Minimum, "ceiling": Maximum}.get(constraint.comparison, Parity)
+    key = constraint.measures, constraint.comparison == "floor"
+    made = object.__new__(general if general is Maximum else _CLASSES.get(key, general))
+    vars(made).update(vars(checked))
+    return made
+
+
+def parse_constraint(text: str) -> FairnessConstraint | AllOf:
+    """Return the constraint that a text states, or several that "and" joins.
+
+    A text is the name of a constraint, a sign and a bound. A condition may follow: ``within``, the
+    column, ``every`` (the default) or ``average``, and ``min_rows=30``. Write the name of a column
+    in quotes if it has spaces. Capitals and underscores do not matter.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    FairnessConstraint or AllOf
+        Its property `text` is a text that means the same.
+
+    Examples
+    --------
+    >>> parse_constraint("demographic parity >= 0.8 within department")
+    DemographicParity(ratio=0.8).within('department')
+    >>> parse_constraint("Equalized Odds ≤ 10% and minimum rate at least 0.3")
+    EqualizedOdds(sum=0.1) & MinimumRate(0.3)
+    >>> parse_constraint("demographic parity <= 0.1")
+    Traceback (most recent call last):
+    commod.exceptions.InputError: text='demographic parity <= 0.1' has the wrong sign: the bound on
+    the P-rule is a floor. Write 'demographic parity >= 0.1' or 'demographic parity difference <=
+    0.1'.
+    """
+    if not isinstance(text, str):
+        raise InputTypeError(
+            f"text={shown(text)} must be text, such as 'demographic parity >= 0.8'.",
+            parameter="text",
+        )
+    parts = tuple(_from_text(text, "text"))
+    check_compatible(parts, "text")
+    return parts[0] if len(parts) == 1 else AllOf(parts)
+
+
+def _from_text(text: str, parameter: str) -> Iterator[FairnessConstraint]:
+    if text in CONSTRAINTS:
+        yield as_object(CONSTRAINTS[text])
+        return
+    for constraint, bound in read_text(text, parameter):
+        try:
+            yield as_object(constraint, bound)
+        except InputError as error:  # the bound
+            message = f"{parameter}={shown(text)}: {error}"
+            raise InputError(message, parameter=parameter) from error
+
+
+def constraint_from_json(data: Any) -> FairnessConstraint | AllOf:
+    """Return the constraint that `to_json` wrote, or several from a list.
+
+    Parameters
+    ----------
+    data : dict or list of dict
+        With the keys name, bound and within (column, min_rows and over).
+
+    Examples
+    --------
+    >>> from commod.constraints import MinimumRate
+    >>> constraint_from_json(MinimumRate(0.3).within("unit").to_json())
+    MinimumRate(0.3).within('unit')
+    """
+    if isinstance(data, list):
+        return AllOf([_from_dict(part) for part in data])
+    return _from_dict(data)
+
+
+def _from_dict(data: Any) -> FairnessConstraint:
+    keys = ("name", "bound", "within")
+    if not isinstance(data, Mapping) or "name" not in data or not set(data) <= set(keys):
+        raise InputError(
+            f"data={shown(data)} is no constraint: expected an object with the keys "
+            f"{', '.join(keys)}.",
+            parameter="data",
+        )
+    made = as_object(get_constraint(data["name"]))
+    made = made.with_bound(data.get("bound"))
+    within = data.get("within")
+    if within is None:
+        return made
+    known = ("column", "min_rows", "over")
+    if not isinstance(within, Mapping) or "column" not in within or not set(within) <= set(known):
+        raise InputError(
+            f"within={shown(within)} is no condition: expected an object with the keys "
+            f"{', '.join(known)}.",
+            parameter="data",
+        )
+    return made.within(**within)
+
+
+def read_constraints(constraints: Any, target: Any = None) -> AllOf:
+    """Return the constraints that a user states as objects, texts or lists of these.
+
+    A bound beside `target` is refused, and so is `target` for several constraints.
+
+    Examples
+    --------
+    >>> read_constraints("demographic_parity", target=0.8).parts
+    (DemographicParity(),)
+    >>> read_constraints("demographic parity >= 0.8 and minimum rate >= 0.3").bounds
+    (0.8, 0.3)
+    """
+    parts = tuple(_parts_of(constraints))
+    if not parts:
+        raise InputError(
+            "constraints is empty; state at least one, such as 'demographic_parity'.",
+            parameter="constraints",
+        )
+    check_compatible(parts, "constraints")
+    if target is None:
+        return AllOf(parts)
+    bounded = next((part for part in parts if part.bound is not None), None)
+    if bounded is not None:
+        raise InputError(
+            f"constraints states the bound of {bounded.text!r}, and target={shown(target)} states "
+            "another one. Leave out target, or the bound.",
+            parameter="target",
+        )
+    if len(parts) > 1:
+        names = " and ".join(part.constraint.name for part in parts)
+        raise InputError(
+            f"target={shown(target)} is the bound of one constraint, but constraints has "
+            f"{len(parts)}: {names}. State each bound with its constraint, as in 'demographic "
+            "parity >= 0.8 and minimum rate >= 0.3'.",
+            parameter="target",
+        )
+    return AllOf(parts)
+
+
+def _parts_of(constraints: Any) -> Iterator[FairnessConstraint]:
+    if isinstance(constraints, FairnessConstraint | AllOf):
+        yield from constraints.parts
+    elif isinstance(constraints, str):
+        yield from _from_text(constraints, "constraints")
+    elif isinstance(constraints, list | tuple) and not hasattr(constraints, "_fields"):
+        for part in constraints:
+            yield from _parts_of(part)
+    else:
+        yield as_object(get_constraint(constraints))

@@ -34,7 +34,7 @@ from commod._data.tables import check_same_rows
 from commod._solvers.threads import single_blas_thread
 from commod.exceptions import InputError
 from commod.metrics._constraint import ALL_CONSTRAINTS, Constraint, get_constraint
-from commod.metrics._requirements import Requirements
+from commod.metrics._language import AllOf
 from commod.rivals._rows import (
     DecisionRows,
     RivalFitRows,
@@ -60,7 +60,7 @@ from commod.updates.base import LARGEST_WEIGHT, BaseUpdate, ChangedDecisions
 OTHERS = "Use ControlledDebiaser for any constraint"
 
 
-def check_constraint(asked: Requirements, method: str, known: Sequence[str]) -> None:
+def check_constraint(asked: AllOf, method: str, known: Sequence[str]) -> None:
     """Raise an error where a method would compute the constraint as if it were another one.
 
     `known` are the names of the constraints that the method knows, by ratio or difference.
@@ -175,7 +175,7 @@ class Rival(BaseUpdate):
     largest_strength: ClassVar[float] = LARGEST_WEIGHT
     _draw_seed = 0
 
-    def _stated(self) -> Requirements:
+    def _stated(self) -> AllOf:
         """Return the constraint; refuse any that rivals would compute as if it were another one."""
         asked = super()._stated()
         check_no_bounds(asked, type(self).__name__, "strength")

@@ -13,8 +13,7 @@ from commod._data.base_model import ScoreColumn
 from commod._data.codes import plain
 from commod._record import ScoreMap
 from commod.exceptions import InputError
-from commod.metrics._constraint import CONSTRAINTS, Constraint, get_constraint
-from commod.metrics._constraint_text import FORMS
+from commod.metrics._constraint import CONSTRAINTS, FORMS, Constraint, get_constraint
 from commod.patch import Patch, content
 from commod.patch.fingerprint import PACKAGE, columns_digest, library_versions, model_digest
 from commod.scorecard import Scorecard

@@ -374,9 +374,9 @@ class ComparedText:
         if not self.constraint.needs_labels:
             return ""
         text = self.constraint.meaning(*map(shorten, (self.label, self.other_label)))
-        measure = self.constraint.measure
-        rates = "The rate is" if len(self.constraint.measures) == 1 else "The rates are"
-        return f" {rates if measure is None else f'The {measure.name} is'} {text}."
+        (measure, *others), is_rate = self.constraint.measures, self.constraint.compares_rates
+        one = f"The {'rate' if is_rate else measure.name} is"
+        return f" {'The rates are' if others else one} {text}."
 
 
 def counted_labels(pos_label: Any, favorable_label: Any, classes: NDArray[Any]) -> tuple[Any, Any]:

@@ -31,7 +31,7 @@ from commod._data.parameters import check_number_parameter
 from commod._record import FurtherConstraint
 from commod._text import shown
 from commod.exceptions import InputError, InputTypeError
-from commod.metrics._requirements import Requirements
+from commod.metrics._language import AllOf
 from commod.scorecard import Scorecard, is_within
 
 Listener = Callable[[str], None]
@@ -285,14 +285,14 @@ def tell(step: str) -> None:
         listener(step)
 
 
-def further_constraints(requirements: Requirements) -> tuple[FurtherConstraint, ...]:
+def further_constraints(requirements: AllOf) -> tuple[FurtherConstraint, ...]:
     """Return all constraints but the first one, with their bounds, as records."""
     return tuple(
         FurtherConstraint(part.constraint.name, part.bound) for part in requirements.parts[1:]
     )
 
 
-def check_no_bounds(asked: Requirements, method: str, parameter: str) -> None:
+def check_no_bounds(asked: AllOf, method: str, parameter: str) -> None:
     """Refuse a bound: `method` has no target, and its `parameter` says how far it goes."""
     for part in asked.parts:
         if part.bound is not None:

@@ -286,7 +286,7 @@ def adversary_of(
         sees_label=len(labels) > 1,
         stratum=strata.codes.astype(np.int32) if is_conditional else None,
         n_strata=len(strata.labels) if is_conditional else 0,
-        reads_rightness=constraint.measure == MEASURES["accuracy"],
+        reads_rightness=constraint.measures == (MEASURES["accuracy"],),
     )
 
 

@@ -38,8 +38,8 @@ from commod._record import LeftOutGroup, Request
 from commod._text import did_you_mean, list_names, most_change_text, n_of, shown
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
-from commod.metrics._language import FairnessConstraint
-from commod.metrics._requirements import Requirements, read_constraints
+from commod.metrics._language import AllOf, FairnessConstraint
+from commod.metrics._named_constraints import read_constraints
 from commod.patch.fingerprint import scores_digest
 from commod.updates import _status as status
 from commod.updates._fit_rows import (
@@ -158,7 +158,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the constraint whose target moves: the first one."""
         return self._stated().constraints[0]
 
-    def _stated(self) -> Requirements:
+    def _stated(self) -> AllOf:
         """Return all constraints that the parameters state."""
         target = self._fitted_param("target", None)
         return read_constraints(self._fitted_param("constraints"), target)

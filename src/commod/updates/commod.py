@@ -20,8 +20,7 @@ from commod._solvers.problem import (
     raw_scorecard,
 )
 from commod.exceptions import InputError
-from commod.metrics._language import FairnessConstraint
-from commod.metrics._requirements import Requirements
+from commod.metrics._language import AllOf, FairnessConstraint
 from commod.scorecard import new_decisions
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import (
@@ -348,7 +347,7 @@ class COMMOD(RatioUpdate):
             fit_together([self], X, y, sensitive_features, sample_weight, ratio_weight)
         return self
 
-    def _stated(self) -> Requirements:
+    def _stated(self) -> AllOf:
         """Return the constraints, one adversary each; figures are those of the first."""
         asked = super()._stated()
         check_no_bounds(asked, "COMMOD", "lambda_fair")

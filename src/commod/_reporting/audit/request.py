@@ -20,7 +20,7 @@ from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError, InputTypeError
 from commod.metrics._constraint import CONSTRAINTS, Constraint, get_constraint, missing_labels
 from commod.metrics._language import FairnessConstraint, bounded
-from commod.metrics._requirements import read_constraints
+from commod.metrics._named_constraints import read_constraints
 from commod.scorecard import SCORE_EDITS
 
 SHARES = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence", "threshold")

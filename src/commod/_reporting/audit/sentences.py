@@ -24,7 +24,8 @@ from commod._text import (
     true_shares_text,
     verb,
 )
-from commod.metrics._constraint import Constraint, RateRow, get_constraint
+from commod.metrics._constraint import Constraint, get_constraint
+from commod.metrics._measures import Measure
 
 MAX_LISTED = 5  # findings in a sentence
 
@@ -292,7 +293,7 @@ def _left_out(evidence: Evidence) -> str:
 def _has_rates(evidence: Evidence) -> bool:
     """Return whether the first constraint compares rates of all people."""
     constraint = evidence.constraint
-    return constraint.measure is None and constraint.within is None
+    return constraint.compares_rates and constraint.within is None
 
 
 def _rates(evidence: Evidence, is_or_was: str) -> str:
@@ -310,7 +311,7 @@ def _rates(evidence: Evidence, is_or_was: str) -> str:
     return f"{'Before' if is_or_was == 'was' else 'After'}, {'; '.join(rates)}. "
 
 
-def _rate_name(evidence: Evidence, row: RateRow) -> str:
+def _rate_name(evidence: Evidence, row: Measure) -> str:
     """Return a rate by its name and, where true labels count, in words."""
     name = f"the {row.name} of {evidence.outcome}"
     if row.label is None or not evidence.other_outcome:
