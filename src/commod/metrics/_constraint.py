@@ -327,17 +327,6 @@ class Constraint:
         """Return whether the rates depend on true labels."""
         return any(row.label is not None for row in self.rate_rows)
 
-    @property
-    def label_codes(self) -> tuple[int, ...]:
-        """Return the true label of each rate row: 1, 0, or −1 where everybody counts."""
-        return tuple(-1 if row.label is None else int(row.label) for row in self.rate_rows)
-
-    @property
-    def only_label(self) -> bool | None:
-        """Return the true label that all rate rows share; None where there is no such label."""
-        labels = {row.label for row in self.rate_rows}
-        return labels.pop() if len(labels) == 1 else None
-
     def by_rate_row(self, values: NDArray[Any], axis: int = 0) -> NDArray[Any]:
         """Return sums by rate row from sums by true label along `axis`.
 
