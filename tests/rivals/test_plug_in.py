@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from commod.metrics._cells import Cells
-from commod.rivals import bayes_plug_in as plug_in
-from commod.rivals.bayes_plug_in import (
+from commod.rivals import plug_in
+from commod.rivals.plug_in import (
     LinearProgramme,
     best_multipliers,
     curved_gain,

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from commod import ScoreColumn
 from commod.exceptions import CommodWarning, InputError
 from commod.rivals import FairProjection, FairScoreTransformer, check_rival, fit_strengths
-from commod.rivals.fair_projection import (
+from commod.rivals.projection import (
     MeanScores,
     best_prices,
     difference_dual,

@@ -18,7 +18,7 @@ from commod import ScoreColumn
 from commod.datasets import make_biased
 from commod.exceptions import CommodWarning, InputError, TrainingWarning
 from commod.rivals import WassersteinLogisticRegression, check_rival, fit_strengths
-from commod.rivals.wasserstein_logistic_regression import (
+from commod.rivals.wasserstein import (
     WassersteinLoss,
     group_distance,
 )

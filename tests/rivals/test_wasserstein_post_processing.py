@@ -12,7 +12,7 @@ from commod import ScoreColumn
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.rivals import WassersteinPostProcessing, check_rival, fit_strengths
-from commod.rivals.wasserstein_post_processing import (
+from commod.rivals.wasserstein import (
     distances_to_common,
     score_maps,
     weighted_median,

@@ -37,25 +37,23 @@ from commod.rivals._lineup import lineup
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.adversarial_debiasing import AdversarialDebiasing
 from commod.rivals.base import AwareRival, Rival, fit_strengths
-from commod.rivals.bayes_plug_in import BayesPlugIn
 from commod.rivals.calibrated_equalized_odds import CalibratedEqualizedOdds
-from commod.rivals.cfbc import CFBC
-from commod.rivals.fair_projection import FairProjection
-from commod.rivals.fair_score_transformer import FairScoreTransformer
 from commod.rivals.fcgp import FCGP
 from commod.rivals.frappe import FRAPPE
 from commod.rivals.individual_group_debiasing import IndividualGroupDebiasing
 from commod.rivals.leaf_relabelling import LeafRelabelling
-from commod.rivals.lpp import LPP
-from commod.rivals.minimal_flip import MinimalFlip
 from commod.rivals.modified_naive_bayes import ModifiedNaiveBayes
 from commod.rivals.multiaccuracy_boost import MultiaccuracyBoost
-from commod.rivals.reject_option import RejectOption
-from commod.rivals.relaxed_thresholds import RelaxedThresholdOptimizer
+from commod.rivals.plug_in import CFBC, LPP, BayesPlugIn
+from commod.rivals.projection import FairProjection, FairScoreTransformer
 from commod.rivals.rnf import RNF
-from commod.rivals.threshold_optimizer import ThresholdOptimizer
-from commod.rivals.wasserstein_logistic_regression import WassersteinLogisticRegression
-from commod.rivals.wasserstein_post_processing import WassersteinPostProcessing
+from commod.rivals.thresholds import (
+    MinimalFlip,
+    RejectOption,
+    RelaxedThresholdOptimizer,
+    ThresholdOptimizer,
+)
+from commod.rivals.wasserstein import WassersteinLogisticRegression, WassersteinPostProcessing
 
 __all__ = [
     "CFBC",

@@ -25,25 +25,6 @@ from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.base import AwareRival, TermsRival
 
 
-@dataclass(frozen=True)
-class CountedCells:
-    """The rows that count in the constraint, and the cells that they belong to.
-
-    Attributes
-    ----------
-    counted : ndarray of shape (n_rows,)
-        Which of the fit rows count.
-    share : ndarray of shape (n,)
-        Weights of the counted rows; they sum to 1.
-    effects : ndarray of shape (n_rate_rows, n_groups, n)
-        γ: the probability of each cell over the cell's share.
-    """
-
-    counted: Mask
-    share: Floats
-    effects: Floats
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class GroupProbabilityRival(TermsRival, AwareRival):
     """A rule on the effects γ_j: P(S = j | x) / P(S = j), or the same with the true label.
@@ -76,9 +57,27 @@ class GroupProbabilityRival(TermsRival, AwareRival):
 
     # -- learning -------------------------------------------------------------------------------
 
-    def _learn_cells(self, models: Sequence[Self], rows: RivalFitRows) -> CountedCells:
-        """Fit the group model once and store it in each model, with multipliers of 0."""
-        group_model = None if self.aware else self._fit_group_model(rows)
+    def _learn_cells(
+        self, models: Sequence[Self], rows: RivalFitRows
+    ) -> tuple[Mask, Floats, Floats]:
+        """Fit the group model once and store it in each model, with multipliers of 0.
+
+        Return which rows count (n_rows,), the weights of the n counted rows, which sum to 1, and
+        the effects γ (n_rate_rows, n_groups, n) of these rows.
+        """
+        group_model = None
+        if not self.aware:
+            codes = rows.group
+            if self._constraint.needs_labels:
+                assert rows.label is not None
+                codes = np.where(codes >= 0, codes + rows.n_groups * rows.label, -1)
+            group_model = fit_group_model(
+                rows,
+                codes,
+                group_model=self.group_model,
+                min_category_size=int(self.min_category_size),
+                locked=self.locked_features,
+            )
         counted = rows.is_counted
         share = rows.weight[counted] / rows.weight[counted].sum()
         proba = self._cell_probabilities(rows, rows.n_groups, group_model)[:, :, counted]
@@ -87,20 +86,7 @@ class GroupProbabilityRival(TermsRival, AwareRival):
             model.group_model_ = group_model
             model.shares_ = shares
             model.multipliers_ = np.zeros_like(shares)
-        return CountedCells(counted, share, _divide_by_shares(proba, shares))
-
-    def _fit_group_model(self, rows: RivalFitRows) -> GroupModel:
-        codes = rows.group
-        if self._constraint.needs_labels:
-            assert rows.label is not None
-            codes = np.where(codes >= 0, codes + rows.n_groups * rows.label, -1)
-        return fit_group_model(
-            rows,
-            codes,
-            group_model=self.group_model,
-            min_category_size=int(self.min_category_size),
-            locked=self.locked_features,
-        )
+        return counted, share, _divide_by_shares(proba, shares)
 
     def _is_defined(self, rows: RivalFitRows) -> bool:
         """Return whether every rate is defined: each cell has rows and a predicted share."""

@@ -1,11 +1,11 @@
-"""FairProjection (Alghamdi et al. 2022)."""
+"""Scores nearest to the base scores whose means agree between groups: two rivals, one dual."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -16,7 +16,7 @@ from commod._data.arrays import Floats, Mask
 from commod.rivals._group_model import GroupProbabilityRival
 from commod.rivals._rows import HALF, DecisionRows, RivalFitRows, from_half
 from commod.rivals.base import choice, number
-from commod.rivals.bayes_plug_in import fair_margins
+from commod.rivals.plug_in import fair_margins
 from commod.scorecard import on_their_side
 from commod.updates._interface import Decisions
 from commod.updates.base import LARGEST_WEIGHT
@@ -34,11 +34,7 @@ class ProjectionRival(GroupProbabilityRival):
     """
 
     tolerance_: float
-
-    @property
-    @abstractmethod
-    def _divergence(self) -> Divergence:
-        """Return the distance of scores that is minimised."""
+    divergence = "cross_entropy"  # the distance of scores that is minimised
 
     @abstractmethod
     def _gap(self, means: MeanScores) -> float:
@@ -52,9 +48,8 @@ class ProjectionRival(GroupProbabilityRival):
 
     def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
         """Fit the group model once; solve the weakest strength first, each start at the last."""
-        cells = self._learn_cells(models, rows)
-        scores = rows.scores_at_half[cells.counted]
-        means = MeanScores(scores, cells.share, cells.effects, self.shares_)
+        counted, share, effects = self._learn_cells(models, rows)
+        means = MeanScores(rows.scores_at_half[counted], share, effects, self.shares_)
         gap = self._gap(means) if self._is_defined(rows) else np.nan
         start = None
         for model in sorted(models, key=lambda model: float(model.strength)):
@@ -76,7 +71,7 @@ class ProjectionRival(GroupProbabilityRival):
         if not self.multipliers_.any():
             return rows.scores_at_half
         price = -fair_margins(np.zeros(len(rows)), self._effects(rows), self.multipliers_)
-        return projected_scores(rows.scores_at_half, price, self._divergence)
+        return projected_scores(rows.scores_at_half, price, self._fitted_param("divergence"))
 
     def _decide(self, rows: DecisionRows) -> Mask:
         new = self._new_scores(rows)
@@ -188,10 +183,6 @@ class FairProjection(ProjectionRival):
     regularisation: float = number(0.0, low=0.0, high=LARGEST_WEIGHT)
 
     @property
-    def _divergence(self) -> Divergence:
-        return cast(Divergence, self._fitted_param("divergence"))
-
-    @property
     def _compared_labels(self) -> list[tuple[bool, ...]]:
         """Return the labels whose scores are compared in each rate row."""
         rows = self._constraint.rate_rows
@@ -202,7 +193,97 @@ class FairProjection(ProjectionRival):
 
     def _dual(self, means: MeanScores, tolerance: float) -> Dual:
         labels, penalty = self._compared_labels, float(self.regularisation)
-        return ratio_dual(means, labels, tolerance, self._divergence, penalty)
+        return ratio_dual(means, labels, tolerance, self.divergence, penalty)
+
+
+class FairScoreTransformer(ProjectionRival):
+    """Move the scores as little as possible until the groups' mean scores are close.
+
+    The new score q minimises the cross-entropy E[−f log q − (1 − f) log(1 − q)] with the base score
+    f, which counts as P(Y = 1 | x). The mean score of each group must be within ε of the mean score
+    of all groups. For constraints that compare errors, the means are those of the rows with one
+    true label. The solution has a closed form: f pays a price μ = Σ m_j γ_j. The effect γ_j is
+    P(S = j | x) / P(S = j), or P(S = j, Y = y | x) / P(S = j, Y = y). The decision is q > 0.5, as
+    published.
+
+    Equal mean scores are not equal rates of decisions: a group can have many scores just below 0.5.
+
+    Parameters
+    ----------
+    estimator : fitted classifier or ScoreColumn
+        The base model. It is never refitted. Its scores should be calibrated probabilities.
+    strength : float, default=1.0
+        Share of the largest difference between a group's mean base score and the mean of all groups
+        that must go, in [0, 1]. The authors' ε is (1 − strength) times this difference. 0 changes
+        neither decisions nor scores; 1 requires equal mean scores.
+    aware : bool, default=False
+        If True, `predict` takes the group of each row instead of predicting it.
+    group_model : classifier, default=None
+        Predicts the group from X where `aware` is False; for constraints that compare errors, also
+        the true label. Pass it unfitted: a clone is fitted on X as passed, locked features
+        included. None means a logistic regression on numbers, their bins, and categories.
+    constraints : str, default="demographic_parity"
+        Which mean scores must be close: those of all rows ("demographic_parity", the authors' mean
+        score parity), of the rows with either true label ("equalized_odds", their generalised
+        equalized odds), or with one ("true_positive_rate_parity", "false_positive_rate_parity").
+    locked_features : sequence of str, default=()
+        Columns that the built-in group model must not read.
+    min_category_size : int, default=20
+        Fit rows that a category needs before the built-in group model reads it.
+    min_group_size : int, default=30
+        Fit rows that a group needs to be part of the constraint.
+    threshold : float, default=0.5
+        The base decision is score > threshold.
+        The method compares new scores with 0.5. So the score and its threshold are shifted on the
+        logit scale until the threshold is 0.5.
+    pos_label : label, default=None
+        The label whose rates count. If None, `favorable_label`, or else `classes_[1]`.
+    favorable_label : label, default=None
+        The label that is good for the person; `pos_label` if None. It only names gains and losses.
+
+    Attributes
+    ----------
+    multipliers_ : ndarray of shape (n_rate_rows, n_groups)
+        m; zeros where nothing changes. Equalized odds has two rate rows, true label 1 first.
+    tolerance_ : float
+        The authors' ε; NaN where a mean is undefined because a cell is empty.
+    shares_ : ndarray of shape (n_rate_rows, n_groups)
+        P(S = j), or P(S = j, Y = y), the denominators of γ.
+    group_model_ : object
+        The fitted group model; None where `aware` is True.
+
+    Notes
+    -----
+    L-BFGS-B and Newton steps solve the dual, which has two multipliers for each group and rate row.
+    The authors use ADMM. A new score that is 0.5 up to 1e-9 keeps its base decision.
+
+    For constraints that compare errors, the aware form takes f as P(Y = 1 | x). The other form
+    takes P(S, Y | x) from the group model.
+
+    References
+    ----------
+    Wei, Ramamurthy, Calmon: "Optimized Score Transformation for Fair Classification", AISTATS 2020.
+
+    Examples
+    --------
+    >>> from commod.datasets import make_biased
+    >>> from commod.rivals import FairScoreTransformer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> data = make_biased(800, random_state=0)
+    >>> model = LogisticRegression().fit(data.data, data.target)
+    >>> update = FairScoreTransformer(model)
+    >>> update = update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    >>> bool(update.fairness_ > update.base_fairness_)
+    True
+    >>> update.predict_proba(data.data).shape
+    (800, 2)
+    """
+
+    def _gap(self, means: MeanScores) -> float:
+        return difference_gap(means, means.scores)
+
+    def _dual(self, means: MeanScores, tolerance: float) -> Dual:
+        return difference_dual(means, tolerance, self.divergence)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -218,8 +299,6 @@ class FairProjection(ProjectionRival):
 #    minimises divergence(f_i, q) + μ_i q, which has a closed form.
 # 4. The best multipliers minimise a smooth convex function of few variables, the dual.
 
-Divergence = Literal["kl", "cross_entropy"]
-
 # A score of 0 or 1 never moves under the Kullback-Leibler divergence, and parity could be out of
 # reach. The authors move every score by 1e-4 instead.
 LEAST_SCORE = 1e-6
@@ -228,7 +307,7 @@ RIDGE = 1e-10  # of the second derivatives, relative to their sum
 ACCURACY = 1e-13  # of the means of the scores: far below what any decision can show
 
 
-def projected_scores(scores: Floats, price: Floats, divergence: Divergence) -> Floats:
+def projected_scores(scores: Floats, price: Floats, divergence: str) -> Floats:
     """Return the q in [0, 1] with the least divergence(f, q) + price·q, shape (n,).
 
     A price of 0 returns the scores as they are.
@@ -299,7 +378,7 @@ class Dual:
     forms: Floats
     cost: Floats
     ridge: Floats
-    divergence: Divergence
+    divergence: str
 
     def price(self, multipliers: Floats) -> Floats:
         """Return μ of each row, shape (n,)."""
@@ -454,7 +533,7 @@ class MeanScores:
         """Return the mean score of each cell, shape (n_cells,)."""
         return np.asarray(self.cells @ (self.share * scores))
 
-    def dual(self, forms: Floats, cost: Floats, ridge: Floats, divergence: Divergence) -> Dual:
+    def dual(self, forms: Floats, cost: Floats, ridge: Floats, divergence: str) -> Dual:
         """Return the dual of the constraints forms · means ≤ cost."""
         return Dual(self.scores, self.share, self.cells, forms, cost, ridge, divergence)
 
@@ -472,7 +551,7 @@ def difference_gap(means: MeanScores, scores: Floats) -> float:
     return float(np.abs(means.deviations() @ means.of(scores)).max())
 
 
-def difference_dual(means: MeanScores, tolerance: float, divergence: Divergence) -> Dual:
+def difference_dual(means: MeanScores, tolerance: float, divergence: str) -> Dual:
     """Return the dual of |mean of a cell − mean of all groups| ≤ tolerance for every cell."""
     forms = means.deviations().reshape(means.shares.size, -1)
     both, n = np.concatenate([forms, -forms]), 2 * len(forms)
@@ -509,7 +588,7 @@ def ratio_dual(
     means: MeanScores,
     labels: list[tuple[bool, ...]],
     tolerance: float,
-    divergence: Divergence,
+    divergence: str,
     regularisation: float = 0.0,
 ) -> Dual:
     """Return the dual of |mean of a cell / mean of all groups − 1| ≤ tolerance.

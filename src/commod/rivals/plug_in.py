@@ -1,4 +1,4 @@
-"""The Bayes-optimal rule with estimated probabilities, and a cost for each change."""
+"""Rules on estimated probabilities: positive where gain − Σ ψ_j γ_j > 0. Three ways to choose ψ."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from scipy.optimize import linprog
 from commod._data.arrays import Codes, Floats, Mask
 from commod.exceptions import CommodError
 from commod.metrics._cells import Cells
+from commod.metrics._constraint import TRUE_POSITIVES
 from commod.rivals._group_model import GroupProbabilityRival
 from commod.rivals._rows import HALF, DecisionRows, RivalFitRows
 from commod.rivals.base import number
@@ -46,9 +47,9 @@ class PlugInRival(GroupProbabilityRival):
 
     def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
         """Fit the group model once; the models differ only in their multipliers."""
-        cells = self._learn_cells(models, rows)
-        gain = self._gain(rows)[cells.counted]
-        self._choose_multipliers(models, rows, LinearProgramme(gain, cells.effects, cells.share))
+        counted, share, effects = self._learn_cells(models, rows)
+        programme = LinearProgramme(self._gain(rows)[counted], effects, share)
+        self._choose_multipliers(models, rows, programme)
 
     # -- deciding -------------------------------------------------------------------------------
 
@@ -67,6 +68,190 @@ class PlugInRival(GroupProbabilityRival):
             if self._fitted_param("aware") and len(self._constraint.rate_rows) > 1
             else gain
         )
+
+
+class LPP(PlugInRival):
+    """Take the most accurate decisions whose predicted rates differ little between groups.
+
+    The base score f counts as P(Y = 1 | x). The groups' rates are predicted from P(S | x), or from
+    P(S, Y | x) for constraints that compare errors. A linear programme gives a rule for new rows:
+    positive where f − 0.5 − Σ ψ_j γ_j > 0, with one multiplier ψ_j for each group and rate row. At
+    another threshold than 0.5, f is the shifted score (see `threshold`). Decisions are not
+    randomised: where the authors break ties by noise, this class chooses multipliers without ties.
+
+    Parameters
+    ----------
+    estimator : fitted classifier or ScoreColumn
+        The base model. It is never refitted.
+    strength : float, default=1.0
+        Share of the largest predicted gap between two groups that must go, in [0, 1]. 0 changes
+        nothing; 1 requires predicted parity. The fairness on true groups also depends on how well
+        the probabilities are calibrated.
+    aware : bool, default=False
+        If True, `predict` takes the group of each row instead of predicting it.
+    group_model : classifier, default=None
+        Predicts the group from X where `aware` is False; for constraints that compare errors, also
+        the true label. Pass it unfitted: a clone is fitted on X as passed, locked features
+        included. None means a logistic regression on numbers, their bins, and categories.
+    constraints : str, default="demographic_parity"
+        Which rates must be close: those of all rows ("demographic_parity"), of the rows with one
+        true label ("true_positive_rate_parity", "false_positive_rate_parity"), or of both labels
+        ("equalized_odds").
+    locked_features : sequence of str, default=()
+        Columns that the built-in group model must not read.
+    min_category_size : int, default=20
+        Fit rows that a category needs before the built-in group model reads it.
+    min_group_size : int, default=30
+        Fit rows that a group needs to be part of the constraint.
+    threshold : float, default=0.5
+        The base decision is score > threshold.
+        The rule compares with 0.5. So the score and its threshold are shifted on the logit scale
+        until the threshold is 0.5: the rule decides alike if both are shifted together.
+    pos_label : label, default=None
+        The label whose rates count. If None, `favorable_label`, or else `classes_[1]`.
+    favorable_label : label, default=None
+        The label that is good for the person; `pos_label` if None. It only names gains and losses.
+
+    Attributes
+    ----------
+    multipliers_ : ndarray of shape (n_rate_rows, n_groups)
+        ψ; zeros where nothing changes. Equalized odds has two rate rows, true label 1 first.
+    tolerance_ : float
+        The largest predicted gap allowed; NaN where a rate is undefined because a cell is empty.
+    shares_ : ndarray of shape (n_rate_rows, n_groups)
+        P(S = j), or P(S = j, Y = y), the denominators of γ.
+    group_model_ : object
+        The fitted group model; None where `aware` is True.
+
+    Notes
+    -----
+    Sorting solves the case of two groups and one rate row exactly. HiGHS solves all other cases; on
+    large tables it gets only the rows near the threshold of the rule. With `aware` and equalized
+    odds, a group may have to lose on both rates, which no threshold does. Rows near the threshold
+    then change first.
+
+    Examples
+    --------
+    >>> from commod.datasets import make_biased
+    >>> from commod.rivals import LPP
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> data = make_biased(800, random_state=0)
+    >>> model = LogisticRegression().fit(data.data, data.target)
+    >>> update = LPP(model, strength=0.5)
+    >>> update = update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    >>> bool(update.fairness_ > update.base_fairness_)
+    True
+    >>> update.predict(data.data).shape
+    (800,)
+    """
+
+    tolerance_: float
+
+    def _choose_multipliers(
+        self, models: Sequence[Self], rows: RivalFitRows, programme: LinearProgramme
+    ) -> None:
+        gap = programme.gap(programme.gain > 0) if self._is_defined(rows) else np.nan
+        for model in models:
+            model.tolerance_ = (1 - float(model.strength)) * gap
+            if model.tolerance_ < gap:
+                model.multipliers_ = best_multipliers(programme, model.tolerance_)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CFBC(LPP):
+    """Give two groups equal true positive rates, as predicted from the base scores.
+
+    The base score f counts as P(Y = 1 | x), and P_s is P(Y = 1, S = s). Group 0 is the first group,
+    group 1 the second, in sorted order.
+
+    - With `aware`, a row of group 1 is positive where f · (2 − θ/P_1) > 1, a row of group 0 where
+      f · (2 + θ/P_0) > 1.
+    - Otherwise, a row is positive where 2f − 1 > θ · (P(Y = 1, S = 1 | x)/P_1 −
+      P(Y = 1, S = 0 | x)/P_0).
+
+    θ is the number of smallest size with which the predicted true positive rates are equal, or
+    as close as `strength` requires.
+
+    Parameters
+    ----------
+    estimator : fitted classifier or ScoreColumn
+        The base model. It is never refitted. Its scores should be calibrated probabilities: the
+        method predicts true positive rates from them.
+    strength : float, default=1.0
+        Share of the predicted gap between the true positive rates that must go, in [0, 1]. 0
+        changes nothing. The paper has no tolerance: it is strength 1.
+    aware : bool, default=False
+        If True, `predict` takes the group of each row instead of predicting it.
+    group_model : classifier, default=None
+        Predicts the group and the true label from X where `aware` is False. Pass it unfitted: a
+        clone is fitted on X as passed, locked features included. None means a logistic regression
+        on numbers, their bins, and categories.
+    constraints : str, default="true_positive_rate_parity"
+        The only constraint that this method knows, by ratio or difference.
+    locked_features : sequence of str, default=()
+        Columns that the built-in group model must not read.
+    min_category_size : int, default=20
+        Fit rows that a category needs before the built-in group model reads it.
+    min_group_size : int, default=30
+        Fit rows that a group needs to be part of the constraint.
+    threshold : float, default=0.5
+        The base decision is score > threshold.
+        The rule compares with 0.5. So the score and its threshold are shifted on the
+        logit scale until the threshold is 0.5.
+    pos_label : label, default=None
+        The label whose rates count. If None, `favorable_label`, or else `classes_[1]`.
+    favorable_label : label, default=None
+        The label that is good for the person; `pos_label` if None. It only names gains and losses.
+
+    Attributes
+    ----------
+    theta_ : float
+        θ; 0 where nothing changes.
+    tolerance_ : float
+        The largest predicted gap allowed; NaN where a rate is undefined because a cell is empty.
+    multipliers_ : ndarray of shape (1, 2)
+        −θ/2 and θ/2.
+    shares_ : ndarray of shape (1, 2)
+        P_0 and P_1, the means of the predicted probabilities.
+    group_model_ : object
+        The fitted group model; None where `aware` is True.
+
+    Notes
+    -----
+    Sorting the breakpoints of θ solves the problem exactly; θ lies midway between two of them. For
+    two groups, `LPP` with this constraint decides the same: both solve one linear programme. Use
+    `LPP` for more than two groups. A tie keeps its base decision.
+
+    The authors compute P_0 with the mean score of group 1, search a grid that leaves out
+    ``|θ| < 0.01``, and their code without the group changes nothing. This class follows the paper.
+
+    References
+    ----------
+    Chzhen, Denis, Hebiri, Oneto, Pontil: "Leveraging Labeled and Unlabeled Data for Consistent Fair
+    Binary Classification", NeurIPS 2019.
+
+    Examples
+    --------
+    >>> from commod.datasets import make_biased
+    >>> from commod.rivals import CFBC
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> data = make_biased(800, random_state=0)
+    >>> model = LogisticRegression().fit(data.data, data.target)
+    >>> update = CFBC(model)
+    >>> update = update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    >>> bool(update.fairness_ < update.base_fairness_)
+    True
+    """
+
+    constraints: str = TRUE_POSITIVES
+
+    known_constraints = (TRUE_POSITIVES,)
+    several_groups = False
+
+    @property
+    def theta_(self) -> float:
+        """Return θ; 0 where nothing changes."""
+        return 2 * float(self.multipliers_[0, 1])
 
 
 N_KNOTS = 16  # linear programmes from the base model to parity; the path is straight between
@@ -256,13 +441,9 @@ class LinearProgramme:
     effects: Floats
     share: Floats
 
-    def rates(self, positive: Mask) -> Floats:
-        """Return the predicted positive rate of each cell, shape (n_rate_rows, n_groups)."""
-        return np.asarray(self.effects @ (self.share * positive))
-
     def gap(self, positive: Mask) -> float:
         """Return the largest difference between two groups' predicted rates in any rate row."""
-        return float(np.ptp(self.rates(positive), axis=1).max())
+        return float(np.ptp(self.effects @ (self.share * positive), axis=1).max())
 
     def decisions(self, multipliers: Floats) -> Mask:
         """Return the decisions at these multipliers, shape (n,)."""
