@@ -15,18 +15,13 @@ import warnings
 import numpy as np
 
 from commod.cli import demo
-
-PARAMETERS = demo._method_parameters(
-    "ControlledDebiaser", "demographic_parity", {"target": None, "direction": None}, {}
-)
+from commod.cli._options import Options
 
 
 def measured(seed: int) -> tuple[float, float, float]:
     """Return the P-rule after the update of one seed, and its interval."""
     rows = demo.split(seed)
-    update = demo.new_update(
-        "ControlledDebiaser", demo.base_model(rows), "demographic_parity", seed, PARAMETERS
-    )
+    update = demo.new_update(Options(seed=seed), demo.base_model(rows))
     audit, _ = demo._audited(update.fit(**rows.fit_rows), rows)
     after = audit.fairness[0].after
     return after.value, after.low, after.high

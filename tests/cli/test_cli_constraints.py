@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from commod import Patch
-from commod.cli._options import ConstraintOptions
+from commod.cli._options import Options
 from commod.constraints import DemographicParity, EqualizedOdds, MinimumRate
 from commod.exceptions import InputError
 
@@ -30,7 +30,7 @@ FIT = ("--label", "y", "--sensitive", "race", "--score-column", "f", "--out", "p
     ],
 )
 def test_options_state_constraints_with_bounds(told, expected):
-    assert list(ConstraintOptions(**told).requirements.parts) == expected
+    assert list(Options(**told).requirements.parts) == expected
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_options_state_constraints_with_bounds(told, expected):
 )
 def test_options_that_contradict_each_other_are_refused(told, message):
     with pytest.raises(InputError, match=message):
-        _ = ConstraintOptions(**told).requirements
+        _ = Options(**told).requirements
 
 
 def test_compare_gives_several_constraints_to_every_method(folder, call, monkeypatch):

@@ -19,8 +19,9 @@ from sklearn.preprocessing import OneHotEncoder
 from commod import ControlledDebiaser, Patch, ScoreColumn
 from commod._data import scored_frames as scoring
 from commod._data.scored_frames import score_rows
-from commod.cli import _engines, _frame_rows
-from commod.cli._engines import EngineOptions, Need, TableSize
+from commod.cli import _engines, _rows
+from commod.cli._engines import bytes_in_memory, choose_engine
+from commod.cli._options import Options
 from commod.exceptions import InputError
 from commod.updates import _candidates, _fit_rows
 from quick_updates import quick_control
@@ -37,7 +38,7 @@ def few_point_rows():
     """Let points come from a part of 6,000 rows, as on more than a million."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(_fit_rows, "MAX_POINT_ROWS", 2000)
-        patched.setattr(_frame_rows, "SAMPLED_ROWS", 2000)
+        patched.setattr(_rows, "SAMPLED_ROWS", 2000)
         yield
 
 
@@ -75,18 +76,18 @@ def lake(tmp_path, monkeypatch):
 )
 def test_the_size_of_a_table_chooses_the_engine(stated, n_rows, free, needs, engine, monkeypatch):
     monkeypatch.setattr(_engines, "available_memory", lambda: free)
-    size = TableSize.of(n_rows, {"a": "number"}, ["a"])
-    asked = [Need("--ledger", "Leave it out")] if needs else []
-    choice = EngineOptions(engine=stated).choose(size, asked)
+    n_bytes = bytes_in_memory(n_rows, {"a": "number"}, ["a"])
+    asked = {"--ledger": "Leave it out"} if needs else {}
+    choice = choose_engine(Options(engine=stated), n_rows, n_bytes, asked)
     assert choice.engine == engine
     assert bool(choice.text("counts")) == (engine != "memory" or (needs and stated == "auto"))
 
 
 def test_rows_that_an_option_needs_must_fit_into_memory(monkeypatch):
     monkeypatch.setattr(_engines, "available_memory", lambda: 10_000)
-    size = TableSize.of(10**6, {"a": "number"}, ["a"])
+    n_bytes = bytes_in_memory(10**6, {"a": "number"}, ["a"])
     with pytest.raises(InputError, match=r"--ledger needs all rows in memory, .* GB .*Leave it"):
-        EngineOptions().choose(size, [Need("--ledger", "Leave it out")])
+        choose_engine(Options(), 10**6, n_bytes, {"--ledger": "Leave it out"})
 
 
 def test_this_machine_has_memory():
@@ -221,14 +222,14 @@ def test_spark_does_not_read_text(lake, call):
 
 def test_whole_numbers_that_differ_in_all_rows_are_identifiers(monkeypatch):
     """Numbers that differ in the first rows only are none; neither are those with holes."""
-    monkeypatch.setattr(_frame_rows, "FEW_ROWS", 500)
-    monkeypatch.setattr(_frame_rows, "CLASSES", 11)
+    monkeypatch.setattr(_rows, "FEW_ROWS", 500)
+    monkeypatch.setattr(_rows, "CLASSES", 11)
     number = np.arange(-3000, 3000) * 3
     columns = {"unique": number, "early": np.arange(6000) % 3000, "few": number // 900}
     frame = nw.from_native(duckdb.from_df(pd.DataFrame(columns)))
-    found = {name: _frame_rows._is_identifier(frame, name) for name in columns}
+    found = {name: _rows._is_identifier(frame, name) for name in columns}
     assert found == {"unique": True, "early": False, "few": False}
-    assert _frame_rows._is_identifier(frame.head(400), "early")
+    assert _rows._is_identifier(frame.head(400), "early")
 
 
 def test_a_column_that_determines_the_group_is_refused(lake, call):

@@ -35,7 +35,7 @@ from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, OneHotE
 
 from commod import ScoreColumn
 from commod._io.persistence import MODEL_TYPES
-from commod.cli._rows import load_model
+from commod.cli._models import load_model
 from commod.exceptions import BaseModelError, InputError
 from quick_updates import quick_control
 

@@ -238,12 +238,12 @@ def test_a_command_that_is_stopped_leaves_the_cursor_and_the_earlier_file(home, 
 
 
 ENDLESS = """
-from commod.cli import _onnx, main
-run = _onnx.run_interruptibly
+from commod.cli import _models, main
+run = _models.run_interruptibly
 def told(call, stop):
     print("runs", flush=True)
     return run(call, stop)
-_onnx.run_interruptibly = told
+_models.run_interruptibly = told
 main()
 """
 

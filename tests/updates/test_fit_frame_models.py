@@ -245,7 +245,7 @@ def test_empty_and_small_frames_are_scored(engine, n_rows):
 def test_a_model_file_scores_a_frame(tmp_path):
     skl2onnx = pytest.importorskip("skl2onnx")
     pytest.importorskip("onnxruntime")
-    from commod.cli._rows import load_model
+    from commod.cli._models import load_model
 
     X = WHOLE[["size", "visits"]].fillna(0).astype("float32")
     linear = LogisticRegression().fit(X.to_numpy(), WHOLE["y"])

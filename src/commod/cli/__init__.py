@@ -1,4 +1,4 @@
-"""Define the command line: one module per command. Heavy packages are imported on use."""
+"""Define the command line. Heavy packages are imported on use."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import ModuleType
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
 
-from commod import __version__
 from commod._text import json_text, visible
-from commod.cli import apply, audit, check, compare, debias, demo, explore, show, sql, verify
-from commod.cli._command import REMOVED_OPTIONS, Command, Commands, print_all_help, with_options
-from commod.cli._options import FileOptions
+from commod.cli import audit, compare, debias, demo, patches
+from commod.cli._command import REMOVED_OPTIONS, Command, Commands, with_options
+from commod.cli._options import Options
 from commod.cli._signals import INTERRUPTED, ending_on_signals
 from commod.exceptions import CommodError
 
@@ -37,44 +35,25 @@ app = typer.Typer(
 )
 
 
-def _print_version(is_requested: bool) -> None:
-    if is_requested:
-        typer.echo(f"commod {__version__}")
-        raise typer.Exit
-
-
 @app.callback()
-@with_options
-def _root(
-    output: FileOptions,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version and stop."
-        ),
-    ] = False,
-    help_all: Annotated[
-        bool,
-        typer.Option(
-            "--help-all",
-            callback=print_all_help,
-            is_eager=True,
-            expose_value=False,
-            help="Show all options and exit, also advanced ones.",
-        ),
-    ] = False,
-) -> None:
+@with_options()
+def commod(options: Options) -> None:
     """Read the options of every command; they may stand before or after its name."""
 
 
-def _examples(module: ModuleType) -> str:
-    """Return the text below the help of a command: one example per line."""
-    return "\n\n".join(["Examples:", *(f"$ {line}" for line in module.EXAMPLES)])
-
-
-for module in (debias, explore, audit, apply, check, show, verify, sql, compare, demo):
-    name = module.__name__.rpartition(".")[2]
-    app.command(name, cls=Command, epilog=_examples(module))(module.command)
+for run in (
+    debias.debias,
+    debias.explore,
+    audit.audit,
+    patches.apply,
+    audit.check,
+    patches.show,
+    patches.verify,
+    patches.sql,
+    compare.compare,
+    demo.demo,
+):
+    app.command(run.__name__, cls=Command, epilog=run.epilog)(run)
 
 
 def main() -> None:

@@ -1,15 +1,15 @@
-"""Make the options of commands from descriptions: one field of a frozen dataclass per option.
+"""Make the options of all commands from one description each: a field of a frozen dataclass.
 
-A field says all there is to say: type, help, panel, the parameter that it sets, and whether its
-value is passed on to the update. So a new parameter is one entry.
+A field says all there is to say: which commands take it, its heading, help, type and default, the
+parameter that it sets, and whether its value is passed on. So a new option is one entry.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterable, Iterator
-from functools import wraps
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -18,11 +18,10 @@ from typer.core import TyperCommand, TyperGroup
 
 from commod.exceptions import InputError
 
-REQUIRED = dataclasses.MISSING
-LENDERS = {"explore": "debias"}  # commands that take their options from another one
 REACH, WHOM, COLUMNS, MODEL = "What to reach", "Whom to change", "Columns", "Model"
 OUTPUT, ADVANCED = "Output", "Advanced"  # --help-all alone shows advanced options
 PANELS = (REACH, WHOM, COLUMNS, MODEL, OUTPUT, ADVANCED)  # in the order of the help
+METAVARS = {Path: "FILE", float: "NUMBER", int: "NUMBER", str: "TEXT"}
 
 REMOVED_OPTIONS = {  # with what to do instead
     "--numeric": "Pass --points 'per unit' or 'per bin'.",
@@ -48,69 +47,82 @@ REMOVED_OPTIONS = {  # with what to do instead
 
 
 def option(
-    default: Any = REQUIRED,
-    *names: str,
+    commands: Sequence[str],
+    panel: str | None,
     help: str,
-    panel: str | None = None,
-    advanced: bool = False,
-    sets: tuple[str, ...] = (),
+    *names: str,
+    default: Any = None,
+    required: bool = False,
+    argument: bool = False,
+    sets: str = "",
     is_column: bool = False,
     passes: bool | Callable[[Any], Any] = False,
     **settings: Any,
 ) -> Any:
-    """Return a dataclass field that is an option of a command.
+    """Return a dataclass field that is an option of some commands.
 
     Parameters
     ----------
-    default : object, default=REQUIRED
-        Default of the option. A list must be empty.
+    commands : sequence of str
+        Names of the commands that take the option; "commod" is what stands before a name.
+    panel : str or None
+        Heading in the help. Only --help-all shows options of the heading `ADVANCED`.
+    help : str
+        Text in the help.
     *names : str
         Names of the option, if not the name of the field: "--quiet", "-q".
-    help : str
-        Text in the help of the command.
-    panel : str, default=None
-        Heading in the help. None: the attribute `PANEL` of the class.
-    advanced : bool, default=False
-        Whether only --help-all shows the option.
-    sets : tuple of str, default=()
+    default : object, default=None
+        Value where the user states none. A list must be empty.
+    required : bool, default=False
+        Whether the user must state a value.
+    argument : bool, default=False
+        Whether the value has no name in front of it, and must be stated.
+    sets : str, default=""
         Python parameters that the option sets, beside the name of the field.
     is_column : bool, default=False
         Whether the value names columns of the table, see `named_columns`.
     passes : bool or function, default=False
-        Whether a stated value is a parameter of the update, see `stated_parameters`. A function
-        turns it into the parameter. The default of the option is None then.
+        Whether the value is a parameter of the update, see `stated_parameters`. A function turns
+        it into the parameter.
     **settings : object
         Further parameters of `typer.Option`.
     """
-    settings |= {"help": help, "hidden": advanced}
-    if advanced or panel:
-        settings["rich_help_panel"] = ADVANCED if advanced else panel
-    metadata = {"names": names, "sets": sets, "is_column": is_column, "settings": settings}
-    metadata["passes"] = passes
+    settings |= {"help": help, "rich_help_panel": panel, "hidden": panel == ADVANCED}
+    metadata = {
+        "commands": commands,
+        "names": names,
+        "is_required": required or argument,
+        "is_argument": argument,
+        "sets": sets,
+        "is_column": is_column,
+        "passes": passes,
+        "settings": settings,
+    }
     if isinstance(default, list):
         return dataclasses.field(default_factory=list, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def stated_parameters(*groups: Any) -> dict[str, Any]:
-    """Return the parameters of an update that the user states by options of the groups."""
+flag = partial(option, default=False)
+texts = partial(option, default=[])
+
+
+def stated_parameters(options: Any) -> dict[str, Any]:
+    """Return the parameters of an update that the user states."""
     parameters = {}
-    for group in groups:
-        for field in dataclasses.fields(group):
-            passes, value = field.metadata["passes"], getattr(group, field.name)
-            if passes and value is not None:
-                name = next(iter(field.metadata["sets"]), field.name)
-                parameters[name] = passes(value) if callable(passes) else value
+    for field in dataclasses.fields(options):
+        passes, value = field.metadata.get("passes"), getattr(options, field.name)
+        if passes and value is not None:
+            parameters[field.name] = passes(value) if callable(passes) else value
     return parameters
 
 
-def named_columns(*groups: Any) -> list[tuple[str, str]]:
-    """Return each option of the groups that names a column, with the column."""
+def named_columns(options: Any) -> list[tuple[str, str]]:
+    """Return each option that names a column, with the column."""
     pairs = [
-        (_option_names(field)[0], getattr(group, field.name))
-        for group in groups
-        for field in dataclasses.fields(group)
-        if field.metadata["is_column"]
+        (_option_names(field)[0], getattr(options, field.name))
+        for field in dataclasses.fields(options)
+        if field.metadata.get("is_column")
     ]
     return [
         (name, column)
@@ -120,67 +132,100 @@ def named_columns(*groups: Any) -> list[tuple[str, str]]:
     ]
 
 
-def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command in the form that typer reads.
+def with_options(*examples: str) -> Callable[[Callable[[Any], None]], Any]:
+    """Give a command its options and the examples of its help, in the form that typer reads.
 
-    A parameter of `command` that is annotated with a dataclass becomes one option per field, made
-    with `option`. The help shows them in the panel that the field, or the attribute `PANEL` of the
-    class, names. Every other parameter is left to typer.
+    The only parameter of the command is annotated with the dataclass of all options. The options
+    are those fields that name the command among theirs. The field `command` gets its name.
 
     An `InputError` that names a Python parameter gets the name of the option in front of its
     message, such as "--max-changes: max_changes=2.0 must be at most 1".
     """
-    hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {k: v for k, v in hints.items() if dataclasses.is_dataclass(v)}
-    parameters: list[inspect.Parameter] = []
-    options: dict[str, list[str]] = {}
-    for name, given in inspect.signature(command).parameters.items():
-        if name not in groups:
-            parameters.append(_parameter(name, hints[name], given.default))
-            options[name] = [_option_name(name)]
-            continue
-        parameters.extend(_field_parameters(groups[name]))
-        for field in dataclasses.fields(groups[name]):
-            for parameter in (field.name, *field.metadata["sets"]):
-                options.setdefault(parameter, []).append(_option_names(field)[0])
 
-    @wraps(command)
-    def run(**values: Any) -> None:
-        arguments: dict[str, Any] = {}
-        for name, group in groups.items():
-            stated = {field.name: values.pop(field.name) for field in dataclasses.fields(group)}
-            arguments[name] = group(**{k: v for k, v in stated.items() if v is not None})
-        try:
-            command(**arguments, **values)
-        except InputError as error:
-            if error.parameter not in options:
-                raise
-            raise InputError(f"{' or '.join(options[error.parameter])}: {error}") from error
+    def decorate(command: Callable[[Any], None]) -> Any:
+        (described,) = (v for k, v in get_type_hints(command).items() if k != "return")
+        fields = [
+            field
+            for field in dataclasses.fields(described)
+            if command.__name__ in field.metadata.get("commands", ())
+        ]
+        names: dict[str, list[str]] = {}
+        for field in fields:
+            for parameter in (field.name, *field.metadata["sets"].split()):
+                names.setdefault(parameter, []).append(_option_names(field)[0])
 
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in parameters}
-    return run
+        @wraps(command)
+        def run(**values: Any) -> None:
+            try:
+                stated = {k: v for k, v in values.items() if v is not None}
+                command(described(command=command.__name__, **stated))
+            except InputError as error:
+                if error.parameter not in names:
+                    raise
+                raise InputError(f"{' or '.join(names[error.parameter])}: {error}") from error
+
+        parameters = list(_parameters(described, fields))
+        decorated: Any = run
+        decorated.__signature__ = inspect.Signature(parameters)
+        decorated.__annotations__ = {p.name: p.annotation for p in parameters}
+        decorated.epilog = "\n\n".join(["Examples:", *(f"$ {line}" for line in examples)])
+        return decorated
+
+    return decorate
+
+
+def _parameters(described: Any, fields: Sequence[Any]) -> Iterator[inspect.Parameter]:
+    hints = get_type_hints(described)
+    for field in fields:
+        hint, told = hints[field.name], field.metadata
+        default = None if field.default is dataclasses.MISSING else field.default
+        if told["is_argument"]:
+            info = typer.Argument(**told["settings"])
+        else:
+            settings = {**_metavar(hint, told), **told["settings"]}
+            info = typer.Option(*_option_names(field), **settings)
+        yield inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            annotation=Annotated[hint, info],
+            default=inspect.Parameter.empty if told["is_required"] else default,
+        )
+
+
+def _metavar(hint: Any, told: Any) -> dict[str, str]:
+    """Return what the help calls the value of an option; nothing where typer knows."""
+    if told["is_column"]:
+        return {"metavar": "COLUMN"}
+    names = [METAVARS[kind] for kind in (hint, *get_args(hint)) if kind in METAVARS]
+    return {"metavar": names[0]} if names else {}
+
+
+def _option_names(field: Any) -> tuple[str, ...]:
+    return field.metadata["names"] or ("--" + field.name.replace("_", "-"),)
 
 
 class Command(TyperCommand):
-    """A command; options that a lender has too are the lender's, which describes them once."""
+    """A command. An option that an earlier command has too is that command's, described once."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
-        self.borrowed: list[Any] = []
+        self.order = {param.name: number for number, param in enumerate(self.params)}
+        self.shared: list[Any] = []
 
-    def borrow(self, options: Iterable[Any]) -> None:
-        """Take the lender's options in place of own ones with the same names."""
-        own = {param.name for param in self.params}
-        shared = [param for param in options if param.name in own]
-        names = {param.name for param in shared}
-        self.params = [param for param in self.params if param.name not in names]
-        self.borrowed += shared
+    def share(self, known: dict[str, Any]) -> None:
+        """Take the options that are known in place of own ones; add all others to them."""
+        self.shared = [known[param.name] for param in self.params if param.name in known]
+        self.params = [param for param in self.params if param.name not in known]
+        known |= {param.name: param for param in self.params}
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return all options that the command takes."""
+        """Return all options that the command takes, in the order of the help."""
         *own, ask_for_help = super().get_params(ctx)
-        return [*sorted([*own, *self.borrowed], key=_place_in_help), ask_for_help]
+        return [*sorted([*own, *self.shared], key=self._place_in_help), ask_for_help]
+
+    def _place_in_help(self, param: Any) -> tuple[int, int]:
+        panel = getattr(param, "rich_help_panel", None)
+        return PANELS.index(panel) if panel in PANELS else -1, self.order[param.name]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the options; those of every command may also stand before its name."""
@@ -199,12 +244,10 @@ class Commands(TyperGroup):
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
+        known: dict[str, Any] = {str(param.name): param for param in self.params}
         commands: dict[str, Any] = dict(self.commands)
-        for name, command in commands.items():
-            lender = commands.get(LENDERS.get(name, ""))
-            command.borrow(self.params)
-            command.borrow(lender.params if lender else [])
-            command.borrowed += [param for param in self.params if param.name == "help_all"]
+        for command in commands.values():
+            command.share(known)
 
 
 def print_all_help(ctx: Any, is_requested: bool) -> None:
@@ -214,41 +257,3 @@ def print_all_help(ctx: Any, is_requested: bool) -> None:
             param.hidden = False
         typer.echo(ctx.get_help())
         raise typer.Exit
-
-
-def _place_in_help(param: Any) -> int:
-    panel = getattr(param, "rich_help_panel", None)
-    return PANELS.index(panel) if panel in PANELS else -1
-
-
-def _field_parameters(group: Any) -> Iterator[inspect.Parameter]:
-    hints = get_type_hints(group)
-    for field in dataclasses.fields(group):
-        shown = {"rich_help_panel": group.PANEL, "metavar": _metavar(field, hints[field.name])}
-        settings = {**shown, **field.metadata["settings"]}
-        info = typer.Option(*_option_names(field), **settings)
-        default = None if field.default is REQUIRED else field.default
-        if field.default is REQUIRED and field.default_factory is REQUIRED:
-            default = inspect.Parameter.empty
-        yield _parameter(field.name, Annotated[hints[field.name], info], default)
-
-
-def _metavar(field: dataclasses.Field[Any], hint: Any) -> str | None:
-    """Return what the help calls the value of an option; None where typer knows."""
-    kinds = {Path: "FILE", float: "NUMBER", int: "NUMBER", str: "TEXT"}
-    if field.metadata["is_column"]:
-        return "COLUMN"
-    return next((kinds[kind] for kind in (hint, *get_args(hint)) if kind in kinds), None)
-
-
-def _parameter(name: str, hint: Any, default: Any) -> inspect.Parameter:
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, annotation=hint, default=default)
-
-
-def _option_names(field: dataclasses.Field[Any]) -> tuple[str, ...]:
-    return field.metadata["names"] or (_option_name(field.name),)
-
-
-def _option_name(parameter: str) -> str:
-    return "--" + parameter.replace("_", "-")

@@ -3,114 +3,49 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from commod._text import did_you_mean
-from commod.cli._command import OUTPUT, option
+from commod.cli._options import MOST_ROWS, Options
 from commod.exceptions import InputError
 
 ENGINES = ("auto", "memory", "duckdb", "spark")
 NAMES = {"memory": "memory", "duckdb": "DuckDB", "spark": "Spark"}
-MOST_ROWS = 5_000_000  # in memory, where the user states no engine
 TEXT_BYTES = 64  # of a text in memory, on average
 COPIES = 4  # of a table in memory while a fit runs: rows, codes, terms and room to work
+BLIND_LIMIT = {"--blind-limit": "Leave it out"}  # an option that needs memory, and the way out
 
 
-class Need(NamedTuple):
-    """An option that needs rows in memory, and what to do instead of it."""
+def check_engine(stated: str, needs: Mapping[str, str]) -> None:
+    """Refuse an unknown engine, and options that need rows in memory; call it before reading.
 
-    option: str
-    way_out: str
-
-
-BLIND_LIMIT = Need("--blind-limit", "Leave it out")
-
-
-@dataclass(frozen=True, kw_only=True)
-class EngineOptions:
-    """Where the rows are processed."""
-
-    PANEL: ClassVar[str] = OUTPUT
-
-    engine: str = option(
-        "auto",
-        help="memory, duckdb or spark. auto: memory for a table that fits into it and has at most "
-        f"{MOST_ROWS:,} rows, else duckdb. Spark reads Parquet files, on this machine or at an "
-        "address in its place: spark://host:7077, sc://host or yarn.",
-        advanced=True,
-    )
-
-    @property
-    def spark_master(self) -> str | None:
-        """Return the address of Spark; None where the user states none."""
-        is_address = "://" in self.engine or self.engine.startswith(("local", "yarn"))
-        return self.engine if is_address else None
-
-    @property
-    def name(self) -> str:
-        """Return the engine by its name, also where the user states an address."""
-        return "spark" if self.spark_master else self.engine
-
-    def check(self, needs: Sequence[Need] = ()) -> None:
-        """Refuse wrong values, and options that need rows in memory; call it before reading."""
-        if self.name not in ENGINES:
+    `needs` are the options that need rows in memory, each with what to do instead of it.
+    """
+    if engine_name(stated) not in ENGINES:
+        raise InputError(
+            f"--engine {stated!r} is not one of {', '.join(ENGINES)}."
+            f"{did_you_mean(stated, ENGINES)}"
+        )
+    if engine_name(stated) in ("duckdb", "spark"):
+        for option, way_out in needs.items():
             raise InputError(
-                f"--engine {self.engine!r} is not one of {', '.join(ENGINES)}."
-                f"{did_you_mean(self.engine, ENGINES)}"
+                f"{option} needs all rows in memory, so it does not go with --engine {stated}. "
+                f"{way_out}; or pass --engine memory."
             )
-        if self.name in ("duckdb", "spark"):
-            for need in needs:
-                raise InputError(
-                    f"{need.option} needs all rows in memory, so it does not go with --engine "
-                    f"{self.engine}. {need.way_out}; or pass --engine memory."
-                )
-
-    def choose(self, size: TableSize, needs: Sequence[Need] = ()) -> EngineChoice:
-        """Return the engine for a table of this size, and why; `needs` ask for memory."""
-        if self.engine != "auto":
-            why = f"--engine {self.engine}: " if self.engine != "memory" else ""
-            return EngineChoice(self.name, why)
-        rows, free = f"{size.n_rows:,} rows", available_memory()
-        if size.n_bytes > free:
-            why = (
-                f"{rows} need about {_gigabytes(size.n_bytes)} of memory, and "
-                f"{_gigabytes(free)} are free"
-            )
-            for need in needs:
-                raise InputError(
-                    f"{need.option} needs all rows in memory, but {why}. {need.way_out}; or pass "
-                    "--engine memory on a machine with more memory."
-                )
-            return EngineChoice("duckdb", f"{why}: ")
-        if size.n_rows <= MOST_ROWS:
-            return EngineChoice("memory", "")
-        if needs:
-            return EngineChoice("memory", f"{needs[0].option} needs all rows in memory: ")
-        return EngineChoice("duckdb", f"{rows} are more than {MOST_ROWS:,}: ")
 
 
-@dataclass(frozen=True)
-class TableSize:
-    """The size of the columns of a table that a command reads."""
+def spark_master(stated: str) -> str | None:
+    """Return the address of Spark; None where the user states none."""
+    is_address = "://" in stated or stated.startswith(("local", "yarn"))
+    return stated if is_address else None
 
-    n_rows: int
-    n_bytes: int
 
-    @classmethod
-    def of(cls, n_rows: int, kinds: Mapping[str, str], columns: Iterable[str]) -> TableSize:
-        """Return the size of some columns in memory, by their kinds.
-
-        Examples
-        --------
-        >>> TableSize.of(1_000_000, {"age": "integer", "town": "text"}, ["age", "town"])
-        TableSize(n_rows=1000000, n_bytes=288000000)
-        """
-        per_row = sum(TEXT_BYTES if kinds[name] == "text" else 8 for name in columns)
-        return cls(n_rows, COPIES * n_rows * per_row)
+def engine_name(stated: str) -> str:
+    """Return the engine by its name, also where the user states an address."""
+    return "spark" if spark_master(stated) else stated
 
 
 class EngineChoice(NamedTuple):
@@ -133,6 +68,41 @@ class EngineChoice(NamedTuple):
             return f"{self.why}the table was read into memory." if self.why else ""
         where = NAMES[self.engine]
         return f"{self.why}{where} {what}. --engine memory reads all rows into memory instead."
+
+
+def choose_engine(
+    options: Options, n_rows: int, n_bytes: int, needs: Mapping[str, str]
+) -> EngineChoice:
+    """Return the engine for a table of `n_bytes` in memory; `needs` are as in `check_engine`."""
+    stated = options.engine
+    if stated != "auto":
+        why = f"--engine {stated}: " if stated != "memory" else ""
+        return EngineChoice(engine_name(stated), why)
+    rows, free = f"{n_rows:,} rows", available_memory()
+    if n_bytes > free:
+        why = f"{rows} need about {_gigabytes(n_bytes)} of memory, and {_gigabytes(free)} are free"
+        for option, way_out in needs.items():
+            raise InputError(
+                f"{option} needs all rows in memory, but {why}. {way_out}; or pass --engine memory "
+                "on a machine with more memory."
+            )
+        return EngineChoice("duckdb", f"{why}: ")
+    if n_rows <= MOST_ROWS:
+        return EngineChoice("memory", "")
+    for option in needs:
+        return EngineChoice("memory", f"{option} needs all rows in memory: ")
+    return EngineChoice("duckdb", f"{rows} are more than {MOST_ROWS:,}: ")
+
+
+def bytes_in_memory(n_rows: int, kinds: Mapping[str, str], columns: Iterable[str]) -> int:
+    """Return the size of some columns in memory, by their kinds.
+
+    Examples
+    --------
+    >>> bytes_in_memory(1_000_000, {"age": "integer", "town": "text"}, ["age", "town"])
+    288000000
+    """
+    return COPIES * n_rows * sum(TEXT_BYTES if kinds[name] == "text" else 8 for name in columns)
 
 
 def available_memory() -> int:

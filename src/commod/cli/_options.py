@@ -1,23 +1,51 @@
-"""Options that several commands share, each defined once and grouped by subject."""
+"""Describe every option of the command line once, and read what the options say together."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from commod import __version__
 from commod._text import did_you_mean, list_names
-from commod.cli._command import ADVANCED, COLUMNS, MODEL, OUTPUT, REACH, option
+from commod.cli._command import (
+    ADVANCED,
+    COLUMNS,
+    MODEL,
+    OUTPUT,
+    REACH,
+    WHOM,
+    flag,
+    option,
+    print_all_help,
+    texts,
+)
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
-    from commod import Patch
     from commod.metrics._language import AllOf
 
 REPORTS = (".html", ".md", ".json")
+MOST_ROWS = 5_000_000  # in memory, where the user states no engine
+
+# Which commands take an option. "commod" is what stands before the name of a command.
+FITS = ("debias", "explore")
+MODELS = (*FITS, "compare")
+AUDITS = ("debias", "audit", "check")
+TABLES = (*MODELS, "audit", "check")
+SCORES = ("apply", "check", "sql")
+PATCHES = (*SCORES, "show", "verify")
+PRINTING = ("commod", *TABLES, *PATCHES)
+WRITING = ("commod", *AUDITS, "apply", "sql", "compare")
+
+Dialect = Literal["duckdb", "postgres", "spark", "snowflake", "bigquery", "tsql"]
+Method = Literal["ControlledDebiaser", "COMMOD"]
+Direction = Literal["any", "gains_only", "losses_only"]
 
 
 def _check_constraint(name: str) -> str:
@@ -40,259 +68,390 @@ def _check_texts(texts: list[str] | None) -> list[str] | None:
     return texts
 
 
-CONSTRAINT_SETTINGS: dict[str, Any] = {
-    "callback": _check_constraint,
-    "metavar": "NAME",
-    "help": "What to compare between groups: demographic_parity, equalized_odds, "
-    "true_positive_rate_parity or false_positive_rate_parity.",
-}
-Files = Annotated[
-    list[str],
-    typer.Argument(help="CSV, TSV (also .gz) or Parquet, or a quoted pattern."),
-]
-MinGroupSize = Annotated[
-    int,
-    typer.Option(
-        help="Groups with fewer rows are listed, but not compared.",
-        rich_help_panel=ADVANCED,
-        hidden=True,
-    ),
-]
-PatchFile = Annotated[Path, typer.Argument(help="The patch file.")]
-Prefix = Annotated[str, typer.Option(help="Text that begins the names of the new columns.")]
-Calibrated = Annotated[
-    bool, typer.Option("--calibrated", help="Add the edited score as a calibrated probability.")
-]
-Seed = Annotated[
-    int,
-    typer.Option(min=0, help="Seed of every random draw.", rich_help_panel=ADVANCED, hidden=True),
-]
-TestSize = Annotated[
-    float,
-    typer.Option(
-        help="Share of the rows to hold out, to measure on.",
-        metavar="NUMBER",
-        rich_help_panel=OUTPUT,
-    ),
-]
-
-
-# ---------------------------------------------------------------------------------------------
-# Input
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
+        typer.echo(f"commod {__version__}")
+        raise typer.Exit
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableOptions:
-    """How to read the files of a table."""
+class Options:
+    """What the user says to a command; options of other commands have their defaults."""
 
-    PANEL: ClassVar[str] = COLUMNS
+    command: str = ""  # its name
 
-    types: list[str] = option(
-        [], "--type", metavar="COLUMN=KIND", help="text, number, integer or boolean."
+    # Arguments
+    patch: Path = option(PATCHES, None, "The patch file.", argument=True)
+    files: list[str] = texts(
+        TABLES, None, "CSV, TSV (also .gz) or Parquet, or a quoted pattern.", argument=True
     )
-    csv: list[str] = option(
-        [],
-        help="How to read a text file: delimiter=CHARACTER or encoding=NAME. Can be repeated. "
-        "\\[default: comma, utf-8]",
-        advanced=True,
+    source: str = option(
+        ("apply",), None, "CSV, TSV or Parquet file, or a quoted pattern.", argument=True
+    )
+    edited: Path = option(
+        ("apply",),
+        None,
+        "The file to write: .csv, .csv.gz or .parquet.",
+        argument=True,
+        metavar="out",
+    )
+    signed: Path = option(
+        ("verify",), None, "The report: .html, .md or .json.", argument=True, metavar="report"
     )
 
-    @property
-    def text_format(self) -> dict[str, str]:
-        """Return the delimiter and the encoding of text files, where the user states them.
-
-        Examples
-        --------
-        >>> TableOptions(csv=["delimiter=;"]).text_format
-        {'delimiter': ';'}
-        """
-        pairs = [text.partition("=") for text in self.csv]
-        for (name, _, value), text in zip(pairs, self.csv, strict=True):
-            if name not in ("delimiter", "encoding") or not value:
-                raise InputError(
-                    f"--csv {text!r} is not of the form delimiter=CHARACTER or encoding=NAME."
-                )
-        return {name: value for name, _, value in pairs}
-
-    def corrected_types(self) -> dict[str, str]:
-        """Return the type that the user gives to each column.
-
-        Examples
-        --------
-        >>> TableOptions(types=["zip=text", "a=b=number"]).corrected_types()
-        {'zip': 'text', 'a=b': 'number'}
-        """
-        pairs = {text: text.rpartition("=") for text in self.types}
-        for text, (name, _, _) in pairs.items():
-            if not name:
-                raise InputError(
-                    f"--type {text!r} is not of the form COLUMN=TYPE, such as zip=text."
-                )
-        return {name: kind for name, _, kind in pairs.values()}
-
-
-@dataclass(frozen=True, kw_only=True)
-class PeopleOptions:
-    """Which columns hold the group and the true label of a person."""
-
-    PANEL: ClassVar[str] = COLUMNS
-
-    sensitive: list[str] = option(
-        help="Sensitive feature. Repeat it for intersections.",
-        sets=("sensitive_features",),
+    # Columns of the table
+    sensitive: list[str] = texts(
+        TABLES,
+        COLUMNS,
+        "Sensitive feature. Repeat it for intersections.",
+        required=True,
+        sets="sensitive_features",
         is_column=True,
     )
     label: str | None = option(
-        None, help="True labels (two values).", sets=("y", "y_true"), is_column=True
+        TABLES, COLUMNS, "True labels (two values).", sets="y y_true", is_column=True
     )
-    drop_missing: bool = option(
-        False, help="Drop rows without label, group or score.", advanced=True
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class PartlyKnownPeople(PeopleOptions):
-    """Which columns hold group and label of people; some groups may be unknown."""
-
+    drop_missing: bool = flag(TABLES, ADVANCED, "Drop rows without label, group or score.")
     unknown_groups: str = option(
-        "error",
-        help="People whose group is missing: error, or ignore (no group has them).",
-        advanced=True,
+        (*FITS, "audit", "check"),
+        ADVANCED,
+        "People whose group is missing: error, or ignore (no group has them).",
+        default="error",
+        passes=True,
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ColumnOptions(PeopleOptions):
-    """Which columns a fit reads, and for what."""
-
-    features: list[str] = option(
-        [], help="What the update may read. \\[default: all others]", is_column=True
+    features: list[str] = texts(
+        MODELS, COLUMNS, "What the update may read. \\[default: all others]", is_column=True
     )
-    ignore: list[str] = option(
-        [],
-        help="What the update must not read.",
-        sets=("locked_features",),
-        is_column=True,
+    ignore: list[str] = texts(
+        MODELS, COLUMNS, "What the update must not read.", sets="locked_features", is_column=True
     )
     key: str | None = option(
-        None,
-        help="Name of each row: in the ledger, and for draws from a large table. No feature.",
+        MODELS,
+        COLUMNS,
+        "Name of each row: in the ledger, and for draws from a large table. No feature.",
         is_column=True,
     )
+    before: str = option(
+        ("audit",),
+        COLUMNS,
+        "Column of the earlier decisions.",
+        required=True,
+        sets="y_before",
+        is_column=True,
+    )
+    after: str = option(
+        ("audit",),
+        COLUMNS,
+        "Column of the later decisions.",
+        required=True,
+        sets="y_after",
+        is_column=True,
+    )
+    score_before: str | None = option(
+        ("audit",), COLUMNS, "Column of the earlier scores.", sets="scores_before", is_column=True
+    )
+    score_after: str | None = option(
+        ("audit",), COLUMNS, "Column of the later scores.", sets="scores_after", is_column=True
+    )
 
-
-@dataclass(frozen=True, kw_only=True)
-class ModelOptions:
-    """The base model, or the column of its scores."""
-
-    PANEL: ClassVar[str] = MODEL
-
-    model: Path | None = option(None, help=".skops, .onnx or a pickle.")
+    # Base model and patch
+    model: Path | None = option(MODELS, MODEL, ".skops, .onnx or a pickle.")
     score_column: str | None = option(
-        None, help="Scores of the base model, instead of --model.", is_column=True
+        MODELS, MODEL, "Scores of the base model, instead of --model.", is_column=True
     )
     score_is_for: str | None = option(
-        None, help="Label of a high score. \\[default: the larger label]"
+        (*MODELS, "audit"), MODEL, "Label of a high score. \\[default: the larger label]"
     )
-    trust: list[str] = option(
-        [],
-        help="pickle: load a pickled model, which can run any code. Else: another type in a .skops "
-        "file to trust. Can be repeated.",
-        advanced=True,
+    trust: list[str] = texts(
+        MODELS,
+        ADVANCED,
+        "pickle: load a pickled model, which can run any code. Else: another type in a .skops file "
+        "to trust. Can be repeated.",
     )
-    threshold: float = option(0.5, help="The label is decided where the score is above.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class PatchOptions:
-    """Which patch is accepted."""
-
-    PANEL: ClassVar[str] = "Patch"
-
-    sha256: str | None = option(None, help="SHA-256 of the signed-off patch. Any other is refused.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoreOptions(PatchOptions):
-    """Which patch is accepted, and which column of scores it edits."""
-
+    threshold: float = option(
+        MODELS, MODEL, "The label is decided where the score is above.", default=0.5, passes=True
+    )
+    sha256: str | None = option(
+        PATCHES, "Patch", "SHA-256 of the signed-off patch. Any other is refused."
+    )
     score: str | None = option(
-        None,
-        help="Column of the base model's scores, of the label in the patch. "
+        SCORES,
+        "Patch",
+        "Column of the base model's scores, of the label in the patch. "
         "\\[default: as in the patch]",
     )
 
-    def score_column(self, patch: Patch) -> str:
-        """Return the column of scores: as stated, else the one that the update was fitted on."""
-        return self.score or patch.content.base.score or "score"
-
-
-# ---------------------------------------------------------------------------------------------
-# Constraint
-
-
-@dataclass(frozen=True, kw_only=True)
-class TargetOptions:
-    """The floor or the ceiling that the metric of a constraint must keep."""
-
-    PANEL: ClassVar[str] = REACH
-
+    # What to reach
     at_least: float | None = option(
-        None, help="Lowest allowed P-rule, ratio or rate.", sets=("target",)
+        TABLES, REACH, "Lowest allowed P-rule, ratio or rate.", sets="target"
     )
-    at_most: float | None = option(None, help="Highest allowed gap or rate.", sets=("target",))
-
-    def target(self, name: str) -> float | None:
-        """Return the target of the constraint `name`; refuse a bound of the other kind."""
-        from commod.metrics._constraint import get_constraint
-
-        constraint = get_constraint(name)
-        metric, is_floor, most = constraint.metric, constraint.higher_is_fairer, constraint.largest
-        for bound, value in (("--at-least", self.at_least), ("--at-most", self.at_most)):
-            if value is not None and not 0 <= value <= most:
-                raise InputError(f"{bound} {value:g} is no {metric}: give 0 to {most:g}.")
-        wrong = self.at_most if is_floor else self.at_least
-        if wrong is not None:
-            given, expected = ("most", "least") if is_floor else ("least", "most")
-            raise InputError(
-                f"--at-{given} {wrong:g} does not go with --constraint {name}: a "
-                f"{'high' if is_floor else 'low'} {metric} is fair. State --at-{expected}."
-            )
-        return self.at_least if is_floor else self.at_most
-
-    @property
-    def stated_bound(self) -> str:
-        """Return the option that states a bound, with its value; empty without one."""
-        bounds = (("--at-least", self.at_least), ("--at-most", self.at_most))
-        return next((f"{name} {bound:g}" for name, bound in bounds if bound is not None), "")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConstraintOptions(TargetOptions):
-    """What is compared between groups, and which label counts."""
-
-    constraint: list[str] = option(
-        [],
-        callback=_check_texts,
-        metavar="TEXT",
-        help="What groups have alike, as in 'demographic parity >= 0.8 within department'. "
+    at_most: float | None = option(TABLES, REACH, "Highest allowed gap or rate.", sets="target")
+    constraint: list[str] = texts(
+        (*MODELS, "audit"),
+        REACH,
+        "What groups have alike, as in 'demographic parity >= 0.8 within department'. "
         "Names: demographic_parity (default), equalized_odds, true_positive_rate_parity, "
         "false_positive_rate_parity, minimum_rate and more. Repeat it: all hold.",
-        sets=("constraints",),
+        callback=_check_texts,
+        sets="constraints",
     )
     favorable: str | None = option(
-        None,
-        help="Label that is good for the person.",
-        sets=("favorable_label",),
+        (*MODELS, "audit"), REACH, "Label that is good for the person.", sets="favorable_label"
     )
     positive: str | None = option(
-        None,
-        help="Label whose rates are compared. \\[default: as --favorable, else the larger label]",
-        sets=("pos_label",),
-        advanced=True,
+        (*MODELS, "audit"),
+        ADVANCED,
+        "Label whose rates are compared. \\[default: as --favorable, else the larger label]",
+        sets="pos_label",
+    )
+    target_on: str | None = option(
+        FITS,
+        ADVANCED,
+        "new_rows: the target is expected to hold on new people. fit_rows: it holds on the "
+        "rows of the table. \\[default: new_rows]",
+        passes=True,
+    )
+    confidence: float | None = option(
+        FITS, REACH, "Promise the target, such as with 0.95.", passes=True
     )
 
-    @property
+    # Whom to change
+    direction: str | None = option(
+        FITS,
+        WHOM,
+        "any, gains_only (nobody loses the favourable outcome) or losses_only.",
+        passes=True,
+    )
+    max_changes: float | None = option(
+        (*FITS, "check"), WHOM, "Cap on the share of changed decisions.", passes=True
+    )
+    max_accuracy_loss: float | None = option(
+        FITS, WHOM, "Cap on the loss of accuracy.", passes=True
+    )
+    max_volume_change: float | None = option(
+        FITS, ADVANCED, "Cap on the change of the overall positive rate.", passes=True
+    )
+    max_margin: float | None = option(
+        FITS, WHOM, "Cap on |score − threshold| of those who change.", passes=True
+    )
+    borderline: float | None = option(
+        FITS,
+        WHOM,
+        "Extra changes, as a share, for people nearer to the threshold. \\[default: 0.25]",
+        passes=True,
+    )
+
+    # The scorecard
+    points: str | None = option(
+        FITS, OUTPUT, "integers (−10 to 10), per unit, per bin or auto: per unit.", passes=True
+    )
+    max_lines: int | None = option(
+        FITS,
+        OUTPUT,
+        "Most lines of the scorecard, 0: all. \\[default: 12]",
+        min=0,
+        passes=lambda n_lines: n_lines or None,
+    )
+    score_edit: str | None = option(
+        FITS,
+        ADVANCED,
+        "changed_only: scores stay where decisions stay. all: edit every score, as in the paper. "
+        "\\[default: changed_only]",
+        passes=True,
+    )
+
+    # How to read the files, and where
+    types: list[str] = texts(
+        (*TABLES, "apply"),
+        COLUMNS,
+        "text, number, integer or boolean.",
+        "--type",
+        metavar="COLUMN=KIND",
+    )
+    csv: list[str] = texts(
+        (*TABLES, "apply"),
+        ADVANCED,
+        "How to read a text file: delimiter=CHARACTER or encoding=NAME. Can be repeated. "
+        "\\[default: comma, utf-8]",
+    )
+    engine: str = option(
+        (*AUDITS, "compare"),
+        ADVANCED,
+        "memory, duckdb or spark. auto: memory for a table that fits into it and has at most "
+        f"{MOST_ROWS:,} rows, else duckdb. Spark reads Parquet files, on this machine or at an "
+        "address in its place: spark://host:7077, sc://host or yarn.",
+        default="auto",
+    )
+
+    # What groups and labels are called
+    group_names: list[str] = texts(
+        (*FITS, "audit", "check"),
+        ADVANCED,
+        "VALUE=NAME of a group, such as 1=women. Can be repeated. With several --sensitive: "
+        "COLUMN:VALUE=NAME.",
+    )
+    label_names: list[str] = texts(
+        (*FITS, "audit", "check"),
+        ADVANCED,
+        "LABEL=NAME of a label, such as 1=approved. Can be repeated.",
+    )
+
+    # What to measure and to write
+    report: Path | None = option(AUDITS, OUTPUT, "The report: .html, .md or .json.")
+    blind_limit: bool = flag(
+        ("debias", "audit"),
+        ADVANCED,
+        "Estimate the fewest changes of a rule that does not read the group. Takes seconds.",
+    )
+    trade_off: bool = flag(
+        ("debias",), ADVANCED, "Show in the report what other targets would change (.html or .md)."
+    )
+    refits: int = option(
+        ("debias",),
+        ADVANCED,
+        "Fit so often on halves of the rows, and show in the report who changes each time.",
+        default=0,
+        sets="n_refits",
+        min=0,
+    )
+    out: Path = option(("debias",), OUTPUT, "The patch: .json.", default=Path("patch.json"))
+    ledger: Path | None = option(("debias",), OUTPUT, "Who changes: .csv.")
+    figures: Path | None = option(
+        ("compare",), OUTPUT, "File for the figures of every update (.csv).", "--out"
+    )
+    picture: Path | None = option(("compare",), OUTPUT, "File for a picture (.png, .svg or .pdf).")
+    statement: Path | None = option(
+        ("sql",), OUTPUT, "File for the statement, instead of printing it.", "--out"
+    )
+    min_group_size: int = option(
+        (*FITS, "audit", "check"),
+        ADVANCED,
+        "Groups with fewer rows are listed, but not compared.",
+        default=30,
+        passes=True,
+    )
+    test_size: float | None = option(
+        ("debias", "compare"),
+        OUTPUT,
+        "Share of the rows to hold out, to measure on. \\[default: 0, with compare 0.3]",
+    )
+    seed: int = option(
+        ("debias", "compare", "demo"), ADVANCED, "Seed of every random draw.", default=0, min=0
+    )
+    strict: bool = flag(("audit",), None, "Exit code 1 if a check fails that blocks signing.")
+    methods: list[str] = texts(
+        ("compare",),
+        None,
+        "Name of a method. Can be repeated. \\[default: the quick methods]",
+        "--method",
+    )
+    no_browser: bool = flag(
+        ("explore",), OUTPUT, "Print the address of the page and open no browser."
+    )
+    port: int = option(
+        ("explore",),
+        OUTPUT,
+        "Port of the page. \\[default: a free one]",
+        default=0,
+        min=0,
+        max=65535,
+        show_default=False,
+    )
+
+    # Patches
+    dialect: Dialect = option(
+        ("sql",), None, "The last three dialects are not tested on a database.", required=True
+    )
+    table: str = option(
+        ("sql",), None, "Name of the table, as the dialect writes it.", required=True
+    )
+    prefix: str = option(
+        ("apply", "sql"), None, "Text that begins the names of the new columns.", default="commod_"
+    )
+    calibrated: bool = flag(
+        ("apply", "sql"), None, "Add the edited score as a calibrated probability."
+    )
+    columns: list[str] = texts(
+        ("apply",),
+        None,
+        "New column to add, such as commod_r. Can be repeated. \\[default: the four above]",
+    )
+    memory_limit: str | None = option(
+        ("apply",), None, "Memory for the rows being edited. \\[default: 1GB]"
+    )
+    renamed: list[str] = texts(
+        ("sql",), None, "PATCH=TABLE where the table names a column differently.", "--column"
+    )
+    diff: Path | None = option(
+        ("show",), None, "Another patch file: print how it differs from the first."
+    )
+    every_term: bool = flag(
+        ("show",), None, "Print every term of the scorecard, however many.", "--all"
+    )
+
+    # The demo
+    method: Method = option(
+        ("demo",),
+        None,
+        "ControlledDebiaser takes a target, COMMOD the lambdas of the paper.",
+        default="ControlledDebiaser",
+    )
+    constraints: str = option(
+        ("demo",),
+        None,
+        "What to compare between groups: demographic_parity, equalized_odds, "
+        "true_positive_rate_parity or false_positive_rate_parity.",
+        default="demographic_parity",
+        callback=_check_constraint,
+        metavar="NAME",
+    )
+    target: float | None = option(
+        ("demo",),
+        None,
+        "Lowest P-rule, or highest disparity, that is expected on new people. "
+        "\\[default: 0.8, or 0.1]",
+    )
+    demo_direction: Direction | None = option(
+        ("demo",),
+        None,
+        "gains_only: nobody loses “low risk”. \\[default: gains_only]",
+        "--direction",
+    )
+    folder: Path = option(
+        ("demo",),
+        None,
+        "Folder for the files.",
+        "--output",
+        default=Path("commod-demo"),
+        metavar="FOLDER",
+    )
+    open_page: bool = flag(
+        ("demo",),
+        None,
+        "Open the page of the update in the browser, to change it by hand. With COMMOD: open the "
+        "report.",
+        "--open",
+    )
+
+    # Every command
+    as_json: bool = flag(PRINTING, OUTPUT, "Print one JSON object.", "--json")
+    quiet: bool = flag(PRINTING, OUTPUT, "Print nothing but errors.", "--quiet", "-q")
+    force: bool = flag(WRITING, OUTPUT, "Replace files that exist.")
+    version: bool = flag(
+        ("commod",), None, "Print the version and stop.", callback=_print_version, is_eager=True
+    )
+    help_all: bool = flag(
+        ("commod", *TABLES, *PATCHES, "demo"),
+        None,
+        "Show all options and exit, also advanced ones.",
+        callback=print_all_help,
+        is_eager=True,
+        expose_value=False,
+    )
+
+    # -- what options say together ----------------------------------------------------------------
+
+    @cached_property
     def requirements(self) -> AllOf:
         """Return all constraints that are stated; refuse two bounds of the same one."""
         from commod.metrics._language import AllOf
@@ -302,19 +461,39 @@ class ConstraintOptions(TargetOptions):
         bounded = [part for part in stated.parts if part.bound is not None]
         if len(stated.parts) == 1 and not bounded:
             (part,) = stated.parts
-            target = self.target(part.constraint.name)
+            target = self.bound_of(part.constraint.name)
             return stated if target is None else AllOf((part.with_bound(target),))
-        if self.stated_bound and bounded:
-            raise InputError(
-                f"{self.stated_bound} does not go with --constraint {bounded[0].text!r}, which "
-                "states its bound. Leave one of them out."
-            )
-        if self.stated_bound:
-            raise InputError(
-                f"{self.stated_bound} is the bound of one constraint, and --constraint states "
-                f"{len(stated.parts)}. State each bound with its constraint."
-            )
+        bounds = (("--at-least", self.at_least), ("--at-most", self.at_most))
+        for name, bound in bounds:
+            if bound is not None and bounded:
+                raise InputError(
+                    f"{name} {bound:g} does not go with --constraint {bounded[0].text!r}, which "
+                    "states its bound. Leave one of them out."
+                )
+            if bound is not None:
+                raise InputError(
+                    f"{name} {bound:g} is the bound of one constraint, and --constraint states "
+                    f"{len(stated.parts)}. State each bound with its constraint."
+                )
         return stated
+
+    def bound_of(self, name: str) -> float | None:
+        """Return the stated bound of the constraint `name`; refuse a bound of the other kind."""
+        from commod.metrics._constraint import get_constraint
+
+        constraint = get_constraint(name)
+        metric, is_floor, most = constraint.metric, constraint.higher_is_fairer, constraint.largest
+        for option_name, value in (("--at-least", self.at_least), ("--at-most", self.at_most)):
+            if value is not None and not 0 <= value <= most:
+                raise InputError(f"{option_name} {value:g} is no {metric}: give 0 to {most:g}.")
+        wrong = self.at_most if is_floor else self.at_least
+        if wrong is not None:
+            given, expected = ("most", "least") if is_floor else ("least", "most")
+            raise InputError(
+                f"--at-{given} {wrong:g} does not go with --constraint {name}: a "
+                f"{'high' if is_floor else 'low'} {metric} is fair. State --at-{expected}."
+            )
+        return self.at_least if is_floor else self.at_most
 
     def constraints_and_target(self) -> dict[str, Any]:
         """Return the parameters `constraints` and `target`; several constraints state bounds."""
@@ -324,7 +503,7 @@ class ConstraintOptions(TargetOptions):
         (part,) = stated.parts
         return {"constraints": part.constraint.name, "target": part.bound}
 
-    def labels(self, known: list[Any], default: Any = None) -> dict[str, Any]:
+    def label_parameters(self, known: list[Any], default: Any = None) -> dict[str, Any]:
         """Return `pos_label` and `favorable_label`, out of `known`.
 
         Where neither is stated, `pos_label` is `default`; one of them stands for both.
@@ -335,74 +514,22 @@ class ConstraintOptions(TargetOptions):
             "favorable_label": find_label("--favorable", self.favorable, known),
         }
 
-
-def find_label(name: str, text: str | None, labels: list[Any], default: Any = None) -> Any:
-    """Return the label that a text means; `default` where there is no text.
-
-    Examples
-    --------
-    >>> find_label("--positive", "1", [0, 1]), find_label("--positive", "True", [False, True])
-    (1, True)
-    """
-    if text is None:
-        return default
-    for label in labels:
-        if str(label) == text or (isinstance(label, bool) and str(label).lower() == text.lower()):
-            return label
-    for label in labels:
-        is_number = isinstance(label, int | float) and not isinstance(label, bool)
-        if is_number and _is_number(text) and float(text) == label:
-            return label
-    raise InputError(
-        f"{name} {text!r} is not one of the labels: {list_names(labels)}."
-        f"{did_you_mean(text, labels)}"
-    )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-# ---------------------------------------------------------------------------------------------
-# Names
-
-
-@dataclass(frozen=True, kw_only=True)
-class NameOptions:
-    """What groups and labels are called in sentences, tables and reports."""
-
-    PANEL: ClassVar[str] = OUTPUT
-
-    group_names: list[str] = option(
-        [],
-        help="VALUE=NAME of a group, such as 1=women. Can be repeated. With several --sensitive: "
-        "COLUMN:VALUE=NAME.",
-        advanced=True,
-    )
-    label_names: list[str] = option(
-        [], help="LABEL=NAME of a label, such as 1=approved. Can be repeated.", advanced=True
-    )
-
-    def labels(self, known: list[Any]) -> dict[Any, str] | None:
+    def named_labels(self, known: list[Any]) -> dict[Any, str] | None:
         """Return the names of the labels; `known` are the labels themselves."""
         if not self.label_names:
             return None
         return _read_names("--label-names", self.label_names, known)
 
-    def groups(self, known: Mapping[str, list[Any]]) -> dict[Any, Any] | None:
+    def named_groups(self, known: Mapping[str, list[Any]]) -> dict[Any, Any] | None:
         """Return the parameter `group_names` of an audit.
 
         `known` holds the values of each sensitive column.
 
         Examples
         --------
-        >>> NameOptions(group_names=["1=women"]).groups({"sex": [1, 2]})
+        >>> Options(group_names=["1=women"]).named_groups({"sex": [1, 2]})
         {1: 'women'}
-        >>> NameOptions(group_names=["sex:1=women"]).groups({"sex": [1, 2], "old": [True]})
+        >>> Options(group_names=["sex:1=women"]).named_groups({"sex": [1, 2], "old": [True]})
         {'sex': {1: 'women'}}
         """
         if not self.group_names:
@@ -420,13 +547,75 @@ class NameOptions:
                 )
             by_column.setdefault(column, []).append(text.removeprefix(f"{column}:"))
         return {
-            column: _read_names("--group-names", texts, known[column])
-            for column, texts in by_column.items()
+            column: _read_names("--group-names", names, known[column])
+            for column, names in by_column.items()
         }
 
+    @property
+    def text_format(self) -> dict[str, str]:
+        """Return the delimiter and the encoding of text files, where the user states them.
 
-def _read_names(option_name: str, texts: list[str], known: list[Any]) -> dict[Any, str]:
-    """Return the name of each value that the texts name.
+        Examples
+        --------
+        >>> Options(csv=["delimiter=;"]).text_format
+        {'delimiter': ';'}
+        """
+        form = "delimiter=CHARACTER or encoding=NAME"
+        pairs = dict(split_pairs("--csv", self.csv, form, str.partition))
+        for name, value in pairs.items():
+            if name not in ("delimiter", "encoding"):
+                raise InputError(f"--csv {f'{name}={value}'!r} is not of the form {form}.")
+        return pairs
+
+    @property
+    def column_types(self) -> dict[str, str]:
+        """Return the type that the user gives to each column.
+
+        Examples
+        --------
+        >>> Options(types=["zip=text", "a=b=number"]).column_types
+        {'zip': 'text', 'a=b': 'number'}
+        """
+        return dict(split_pairs("--type", self.types, "COLUMN=TYPE, such as zip=text"))
+
+
+def split_pairs(
+    option_name: str, values: list[str], form: str, cut: Callable[[str, str], Any] = str.rpartition
+) -> list[tuple[str, str]]:
+    """Return both sides of the "=" that `cut` finds in each value; refuse any other form."""
+    parts = [cut(value, "=") for value in values]
+    for value, (left, _, right) in zip(values, parts, strict=True):
+        if not (left and right):
+            raise InputError(f"{option_name} {value!r} is not of the form {form}.")
+    return [(left, right) for left, _, right in parts]
+
+
+def find_label(name: str, text: str | None, labels: list[Any], default: Any = None) -> Any:
+    """Return the label that a text means; `default` where there is no text.
+
+    Examples
+    --------
+    >>> find_label("--positive", "1", [0, 1]), find_label("--positive", "True", [False, True])
+    (1, True)
+    """
+    if text is None:
+        return default
+    for label in labels:
+        if str(label) == text or (isinstance(label, bool) and str(label).lower() == text.lower()):
+            return label
+    with suppress(ValueError):
+        number = float(text)
+        for label in labels:
+            if isinstance(label, int | float) and not isinstance(label, bool) and number == label:
+                return label
+    raise InputError(
+        f"{name} {text!r} is not one of the labels: {list_names(labels)}."
+        f"{did_you_mean(text, labels)}"
+    )
+
+
+def _read_names(option_name: str, values: list[str], known: list[Any]) -> dict[Any, str]:
+    """Return the name of each label or group that the values of an option name.
 
     Examples
     --------
@@ -434,51 +623,10 @@ def _read_names(option_name: str, texts: list[str], known: list[Any]) -> dict[An
     {1: 'yes', 'a=b': 'c'}
     """
     names: dict[Any, str] = {}
-    for text in texts:
-        value, _, name = text.rpartition("=")
-        if not value or not name.strip():
-            raise InputError(f"{option_name} {text!r} is not of the form VALUE=NAME, as 1=women.")
+    form = "VALUE=NAME, as 1=women"
+    for value, name in split_pairs(option_name, [text.rstrip() for text in values], form):
         label = find_label(option_name, value, known)
         if label in names:
             raise InputError(f"{option_name} names {value!r} twice; name it once.")
         names[label] = name
     return names
-
-
-# ---------------------------------------------------------------------------------------------
-# Output
-
-
-@dataclass(frozen=True, kw_only=True)
-class OutputOptions:
-    """What a command prints."""
-
-    PANEL: ClassVar[str] = OUTPUT
-
-    as_json: bool = option(False, "--json", help="Print one JSON object.")
-    quiet: bool = option(False, "--quiet", "-q", help="Print nothing but errors.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class FileOptions(OutputOptions):
-    """What a command prints, and whether it may replace files."""
-
-    force: bool = option(False, help="Replace files that exist.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReportOptions(FileOptions):
-    """What a command prints, and the report that it writes."""
-
-    report: Path | None = option(None, help="The report: .html, .md or .json.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class AuditOutput(ReportOptions):
-    """What a command prints and writes about people whose rows it has."""
-
-    blind_limit: bool = option(
-        False,
-        help="Estimate the fewest changes of a rule that does not read the group. Takes seconds.",
-        advanced=True,
-    )

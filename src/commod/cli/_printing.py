@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from commod._text import json_text, most_change_text, visible
-from commod.cli._options import OutputOptions
+from commod.cli._options import Options
 from commod.exceptions import CommodError, InputError, ScoreOrderWarning, TargetWarning
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Printer:
     from outside, and a terminal would obey the control characters in them.
     """
 
-    def __init__(self, options: OutputOptions) -> None:
+    def __init__(self, options: Options) -> None:
         self.as_json = options.as_json
         self.prints_text = not (options.as_json or options.quiet)
         self.notes: list[str] = []

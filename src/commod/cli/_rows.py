@@ -1,36 +1,28 @@
-"""Read the rows of a fit from the files of a table: features, labels, groups and base model."""
+"""Read the rows of a fit: features, labels, groups and base model, in memory or in their engine."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from commod._io.optional import import_optional
-from commod._io.persistence import MODEL_TYPES
-from commod._io.sources import check_file
-from commod._io.tables import read_frame
+from commod._io.tables import SourceTable, read_frame
+from commod._text import n_of
 from commod.cli._command import named_columns
-from commod.cli._engines import EngineOptions, TableSize
-from commod.cli._options import (
-    ColumnOptions,
-    ModelOptions,
-    NameOptions,
-    TableOptions,
-    find_label,
-)
+from commod.cli._engines import EngineChoice, bytes_in_memory, choose_engine
+from commod.cli._models import load_model
+from commod.cli._options import Options, find_label
 from commod.cli._printing import Printer
-from commod.cli._tables import OpenTable, check_columns, open_table
+from commod.cli._tables import OpenTable, check_columns, count_rows, open_table
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
-    from commod._io.tables import SourceTable
+    from commod._data.scored_frames import ScoredFrame
 
 # --ignore keeps the update from a column that another option names as well
 MAY_BE_IGNORED = (
@@ -40,6 +32,10 @@ MAY_BE_IGNORED = (
 )
 MIN_IDENTIFIERS = 100  # rows that a column of identifiers has at least
 READABLE_KINDS = ("text", "integer", "number", "boolean")  # kinds that a scorecard can read
+MOST_VALUES = 1_000  # of a label or of a sensitive column that gets names
+SAMPLED_ROWS = 50_000  # that come into memory for checks and for `commod compare`
+FEW_ROWS = 10_000  # the first rows rule out most columns of identifiers
+CLASSES = 9_973  # a prime: whole numbers with equal remainders are a sample without order
 
 
 @dataclass(frozen=True)
@@ -68,6 +64,11 @@ class LoadedRows:
             return list(classes.tolist())
         return [0, 1] if self.y is None else sorted(self.y.dropna().unique().tolist(), key=str)
 
+    def named(self, ending: str = "") -> dict[str, Any]:
+        """Return X, y and groups as parameters of the library whose names have this ending."""
+        named = {"X": self.X, "y": self.y, "sensitive_features": self.groups}
+        return {name + ending: values for name, values in named.items()}
+
     def split(self, test_size: float, seed: int) -> tuple[LoadedRows, LoadedRows]:
         """Return the rows to fit on and the rows to measure on.
 
@@ -81,11 +82,11 @@ class LoadedRows:
             raise InputError(f"--test-size {test_size:g} leaves no rows to fit or to measure on.")
         return self._take(np.sort(order[n_test:])), self._take(np.sort(order[:n_test]))
 
-    def with_group_names(self, names: NameOptions) -> LoadedRows:
+    def with_group_names(self, options: Options) -> LoadedRows:
         """Return the rows with the groups under the names that the user gives them."""
         frame = self.groups.to_frame() if isinstance(self.groups, pd.Series) else self.groups
         known = {name: frame[name].dropna().unique().tolist() for name in frame}
-        given = names.groups(known)
+        given = options.named_groups(known)
         if given is None:
             return self
         from commod._data.groups import check_group_names
@@ -107,28 +108,118 @@ class LoadedRows:
 
 
 @dataclass(frozen=True)
-class TableReader:
-    """Read the rows that the options of a fit describe.
+class FrameRows:
+    """Rows of a table in their engine, and the columns that a fit reads for each purpose.
 
-    `conditions` are the columns that constraints are within.
+    `frame` is a native frame of the engine. `scores` are those of a base model that are a column of
+    the frame (`with_model_scores`). Other attributes are as in `LoadedRows`.
     """
 
-    files: Sequence[str]
-    columns: ColumnOptions
-    model: ModelOptions
-    table: TableOptions
-    printer: Printer
-    conditions: Sequence[str] = ()
+    frame: Any
+    features: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    label: str | None
+    key: str | None
+    labels: list[Any]
+    estimator: Any
+    locked: tuple[str, ...]
+    files: tuple[str, ...]
+    n_rows: int
+    scores: ScoredFrame | None = None
 
     @property
-    def keeps_unknown(self) -> bool:
-        """Return whether rows without a group are kept."""
-        return getattr(self.columns, "unknown_groups", "error") == "ignore"
+    def score(self) -> str:
+        """Return the column of the scores."""
+        return str(self.estimator.column) if self.scores is None else self.scores.column
 
-    def open(self, engine: EngineOptions) -> OpenTable:
+    @property
+    def fit_rows(self) -> Any:
+        """Return the rows as `fit_frame` reads them; a base model need not score them again."""
+        return self.frame if self.scores is None else replace(self.scores, frame=self.frame)
+
+    def named(self) -> dict[str, Any]:
+        """Return the columns as parameters of `fit_frame`."""
+        return {
+            "sensitive_features": list(self.sensitive),
+            "y_true": self.label,
+            "features": list(self.features),
+            "key": self.key,
+        }
+
+    @contextmanager
+    def with_model_scores(self, printer: Printer) -> Iterator[FrameRows]:
+        """Yield the rows with a column of scores: a base model scores them once, by batches."""
+        from commod import ScoreColumn
+        from commod._data.scored_frames import with_scores
+
+        if isinstance(self.estimator, ScoreColumn):
+            yield self
+            return
+        with ExitStack() as stack:
+            with printer.library_call(), printer.spinner("scoring"):
+                scores = with_scores(self.frame, self.estimator, self.features)
+                scored = stack.enter_context(scores)
+            yield replace(self, frame=scored.frame, scores=scored)
+
+    def split(self, test_size: float, seed: int) -> tuple[FrameRows, FrameRows]:
+        """Return the rows to fit on and the rows to measure on, as `LoadedRows.split` does.
+
+        Rows are drawn by a hash of the key, or of their number.
+        """
+        if not test_size:
+            return self, self
+        from commod._data.draws import split_frame
+
+        kept, part = split_frame(self.frame, test_size, key=self.key, seed=seed)
+        n_test = round(test_size * self.n_rows)
+        return (
+            replace(self, frame=kept, n_rows=self.n_rows - n_test),
+            replace(self, frame=part, n_rows=n_test),
+        )
+
+    def sample(self, seed: int) -> LoadedRows:
+        """Return about SAMPLED_ROWS random rows in memory; all rows of a smaller table."""
+        from commod._data.draws import split_frame
+
+        part = self.frame
+        if self.n_rows > SAMPLED_ROWS:
+            _, part = split_frame(part, SAMPLED_ROWS / self.n_rows, key=self.key, seed=seed)
+        lazy: Any = nw.from_native(part)
+        frame = lazy.collect(backend="pyarrow").to_native().to_pandas()
+        if self.key is not None:  # engines return rows in any order
+            frame = frame.sort_values(self.key, ignore_index=True, kind="stable")
+        groups = frame[list(self.sensitive)]
+        return LoadedRows(
+            X=frame[list(self.features)],
+            y=None if self.label is None else _with_label_dtype(frame[self.label]),
+            groups=groups if len(self.sensitive) > 1 else groups.iloc[:, 0],
+            estimator=self.estimator,
+            locked=self.locked,
+            files=self.files,
+        )
+
+
+@dataclass(frozen=True)
+class TableReader:
+    """Read the rows that the options of a fit describe."""
+
+    options: Options
+    printer: Printer
+
+    def open(self) -> OpenTable:
         """Return the table with its rows in their files; its columns are checked."""
-        self.check_model()
-        table = open_table(self.files, self.table, self.printer, engine=engine)
+        options = self.options
+        if (options.model is None) == (options.score_column is None):
+            raise InputError(
+                "Say where the base model's scores come from: --model FILE or --score-column NAME, "
+                "one of them."
+            )
+        if options.score_is_for is not None and options.score_column is None:
+            raise InputError(
+                "--score-is-for belongs to --score-column: a model knows the labels it scores. "
+                "Leave it out."
+            )
+        table = open_table(options.files, options, self.printer)
         try:
             self._check_columns(table)
         except BaseException:
@@ -136,93 +227,120 @@ class TableReader:
             raise
         return table
 
-    def size(self, table: OpenTable) -> TableSize:
-        """Return the size of the columns that a fit reads."""
-        features = self.columns.features or table.names
-        others = {*self.columns.ignore, self.columns.key}
-        return TableSize.of(table.n_rows, table.kinds, [n for n in features if n not in others])
+    def choose(self, table: OpenTable, needs: Mapping[str, str]) -> EngineChoice:
+        """Return where the rows are processed; `needs` are options that need them in memory."""
+        columns = self.options.features or table.names
+        others = {*self.options.ignore, self.options.key}
+        read = [name for name in columns if name not in others]
+        n_bytes = bytes_in_memory(table.n_rows, table.kinds, read)
+        return choose_engine(self.options, table.n_rows, n_bytes, needs)
 
-    def load(self, table: SourceTable) -> LoadedRows:
+    def load(self, table: OpenTable) -> LoadedRows:
         """Return the rows in memory; everything is checked before it is used."""
-        estimator = self.load_estimator()
-        features = self.feature_columns(estimator, table.names)
+        estimator, features = self._model_and_columns(table)
         frame = self._read_frame(table, features)
-        used = list(
-            self.usable_columns(
-                features,
-                table.kinds,
-                lambda name: len(frame) >= MIN_IDENTIFIERS and bool(frame[name].is_unique),
-            )
-        )
-        groups, label = frame[self.columns.sensitive], self.columns.label
+
+        def is_identifier(name: str) -> bool:
+            return len(frame) >= MIN_IDENTIFIERS and bool(frame[name].is_unique)
+
+        used = list(self._usable_columns(features, table.kinds, is_identifier))
+        groups, label = frame[self.options.sensitive], self.options.label
         rows = LoadedRows(
             X=frame[used],
-            y=None if label is None else with_label_dtype(frame[label]),
-            groups=groups if len(self.columns.sensitive) > 1 else groups.iloc[:, 0],
+            y=None if label is None else _with_label_dtype(frame[label]),
+            groups=groups if len(self.options.sensitive) > 1 else groups.iloc[:, 0],
             estimator=estimator,
-            locked=tuple(name for name in used if self.is_locked(name, table.kinds)),
+            locked=self._locked(used, table),
             files=table.files,
         )
-        return replace(rows, estimator=self.with_score_label(rows.estimator, rows.labels))
+        return replace(rows, estimator=self._with_score_label(estimator, rows.labels))
 
-    def with_score_label(self, estimator: Any, labels: list[Any]) -> Any:
-        """Return a score column that says which label it predicts, where the user states it."""
-        if self.model.score_is_for is None:
-            return estimator
-        label = find_label("--score-is-for", self.model.score_is_for, labels)
-        return replace(estimator, score_is_for=label)
-
-    def check_model(self) -> None:
-        """Refuse options that do not say where scores come from."""
-        given = self.model
-        if (given.model is None) == (given.score_column is None):
-            raise InputError(
-                "Say where the base model's scores come from: --model FILE or --score-column NAME, "
-                "one of them."
+    def leave_in_engine(self, table: OpenTable) -> FrameRows:
+        """Return the rows in the engine of the table."""
+        options = self.options
+        estimator, features = self._model_and_columns(table)
+        frame: Any = nw.from_native(table.plain_rows(self._columns_to_read(features)))
+        n_rows = table.n_rows
+        if options.drop_missing:
+            known = self._known_columns()
+            is_missing = nw.any_horizontal(
+                *(nw.col(name).is_null() for name in known), ignore_nulls=False
             )
-        if given.score_is_for is not None and given.score_column is None:
-            raise InputError(
-                "--score-is-for belongs to --score-column: a model knows the labels it scores. "
-                "Leave it out."
-            )
-
-    def load_estimator(self) -> Any:
-        """Return the base model, or the column of its scores."""
-        given = self.model
-        if given.score_column is not None:
-            from commod import ScoreColumn
-
-            return ScoreColumn(given.score_column)
-
-        assert given.model is not None
-        return load_model(given.model, trust=given.trust)
+            n_dropped = count_rows(frame, is_missing)
+            self._tell_dropped(n_dropped, n_rows, known)
+            frame, n_rows = frame.filter(~is_missing), n_rows - n_dropped
+        used = list(
+            self._usable_columns(features, table.kinds, lambda name: _is_identifier(frame, name))
+        )
+        labels = [0, 1]
+        if options.label is not None:
+            frame, labels = _with_labels(frame, options.label, table.kinds[options.label])
+        classes = getattr(estimator, "classes_", None)
+        labels = labels if classes is None else list(classes.tolist())
+        return FrameRows(
+            frame=_with_group_names(frame, options).to_native(),
+            features=tuple(used),
+            sensitive=tuple(options.sensitive),
+            label=options.label,
+            key=options.key,
+            labels=labels,
+            estimator=self._with_score_label(estimator, labels),
+            locked=self._locked(used, table),
+            files=table.files,
+            n_rows=n_rows,
+        )
 
     def _check_columns(self, table: OpenTable) -> None:
         """Refuse a column that the table does not have, or that two options name."""
-        named = named_columns(self.columns, self.model)
-        within = [("--constraint: the column within", name) for name in self.conditions]
+        named = named_columns(self.options)
+        within = [("--constraint: the column within", name) for name in self._conditions]
         check_columns(table, [*named, *within])
+        allowed = list(MAY_BE_IGNORED)
+        if self.options.model is not None:
+            # One without column names may need the sensitive column; the update never reads it.
+            allowed.append({"--features", "--sensitive"})
         first: dict[str, str] = {}
         for option, name in named:
-            if name in first and {option, first[name]} not in self._pairs_allowed:
+            if name in first and {option, first[name]} not in allowed:
                 raise InputError(
                     f"Column {name!r} is named by {first[name]} and by {option}; it can be one."
                 )
             first[name] = option
 
     @property
-    def _pairs_allowed(self) -> list[set[str]]:
-        """Return the pairs of options that may name one column.
+    def _conditions(self) -> tuple[str, ...]:
+        """Return the columns that constraints are within."""
+        return tuple(self.options.requirements.columns)
 
-        A base model without column names may need the sensitive column; the update never reads it.
-        """
-        if self.model.model is None:
-            return list(MAY_BE_IGNORED)
-        return [*MAY_BE_IGNORED, {"--features", "--sensitive"}]
+    def _known_columns(self) -> list[str]:
+        """Return the columns of labels, groups and scores, which must be known in every row."""
+        options = self.options
+        groups = [] if options.unknown_groups == "ignore" else options.sensitive
+        return [*groups, *filter(None, [options.label, options.score_column])]
 
-    def feature_columns(self, estimator: Any, names: Sequence[str]) -> list[str]:
-        """Return the columns to read for the update, its constraints and the base model."""
-        return self._with_conditions(self._columns_of_model(estimator, names))
+    def _columns_to_read(self, features: Sequence[str]) -> list[str]:
+        options = self.options
+        people = [*options.sensitive, *filter(None, [options.label, options.key])]
+        return list(dict.fromkeys([*features, *people]))
+
+    def _model_and_columns(self, table: OpenTable) -> tuple[Any, list[str]]:
+        """Return the base model, or the column of its scores, and the columns to read for a fit."""
+        options = self.options
+        if options.score_column is not None:
+            from commod import ScoreColumn
+
+            estimator: Any = ScoreColumn(options.score_column)
+        else:
+            assert options.model is not None
+            estimator = load_model(options.model, trust=options.trust)
+        features = self._columns_of_model(estimator, table.names)
+        more = [name for name in self._conditions if name not in features]
+        if more and options.score_column is None:
+            raise InputError(
+                f"--constraint is within {more[0]!r}, which the base model does not read, and it "
+                "gets all columns of the fit. Pass its scores instead, with --score-column."
+            )
+        return estimator, [*features, *more]
 
     def _columns_of_model(self, estimator: Any, names: Sequence[str]) -> list[str]:
         needed = [str(name) for name in getattr(estimator, "feature_names_in_", ())]
@@ -235,9 +353,9 @@ class TableReader:
             )
         if needed:
             return needed
-        columns, score = self.columns, self.model.score_column
-        others = {*columns.sensitive, *columns.ignore, columns.label, columns.key}
-        chosen = columns.features or [name for name in names if name not in others]
+        options, score = self.options, self.options.score_column
+        others = {*options.sensitive, *options.ignore, options.label, options.key}
+        chosen = options.features or [name for name in names if name not in others]
         if score is not None:
             return chosen if score in chosen else [*chosen, score]
         n_needed = getattr(estimator, "n_features_in_", len(chosen))
@@ -248,69 +366,60 @@ class TableReader:
             )
         return chosen
 
-    def _with_conditions(self, features: list[str]) -> list[str]:
-        """Return the columns with those that constraints are within."""
-        more = [name for name in self.conditions if name not in features]
-        if more and self.model.score_column is None:
-            raise InputError(
-                f"--constraint is within {more[0]!r}, which the base model does not read, and it "
-                "gets all columns of the fit. Pass its scores instead, with --score-column."
-            )
-        return [*features, *more]
+    def _with_score_label(self, estimator: Any, labels: list[Any]) -> Any:
+        """Return a score column that says which label it predicts, where the user states it."""
+        stated = self.options.score_is_for
+        if stated is None:
+            return estimator
+        return replace(estimator, score_is_for=find_label("--score-is-for", stated, labels))
 
-    def _read_frame(self, table: SourceTable, features: Sequence[str]) -> pd.DataFrame:
+    def _read_frame(self, table: OpenTable, features: Sequence[str]) -> pd.DataFrame:
         """Return the rows with all columns that the fit needs; label, group, score are known."""
-        people = [*self.columns.sensitive, *filter(None, [self.columns.label])]
-        wanted = [*features, *people, *filter(None, [self.columns.key])]
+        options = self.options
+        assert isinstance(table, SourceTable)
         with self.printer.progress("reading") as progress:
-            frame = read_frame(table, list(dict.fromkeys(wanted)), progress=progress)
-        if self.columns.key is not None:
-            frame.index = _row_identifiers(frame[self.columns.key])
-        known = [*people, *filter(None, [self.model.score_column])]
-        if self.keeps_unknown:
-            known = [name for name in known if name not in self.columns.sensitive]
-        if self.columns.drop_missing:
-            frame = self._drop_incomplete(frame, known)
+            frame = read_frame(table, self._columns_to_read(features), progress=progress)
+        if options.key is not None:
+            frame.index = _row_identifiers(frame[options.key])
+        known = self._known_columns()
+        if options.drop_missing:
+            kept = frame[known].notna().all(axis=1)
+            self._tell_dropped(int((~kept).sum()), len(frame), known)
+            frame = frame[kept]
         for name in known:
             n_missing = int(frame[name].isna().sum())
             if n_missing:
+                can_keep = name in options.sensitive and options.command != "compare"
+                keep = " To keep people of unknown groups, pass --unknown-groups ignore."
                 raise InputError(
                     f"Column {name!r} is missing in {n_missing:,} of {len(frame):,} rows, but "
                     "labels, groups and scores must be known. Fill it in, or drop such rows with "
-                    f"--drop-missing.{self._way_to_keep(name)}"
+                    f"--drop-missing.{keep if can_keep else ''}"
                 )
         return frame
 
-    def _way_to_keep(self, name: str) -> str:
-        """Return how to keep rows without a group, where the command can."""
-        if name not in self.columns.sensitive or not hasattr(self.columns, "unknown_groups"):
-            return ""
-        return " To keep people of unknown groups, pass --unknown-groups ignore."
-
-    def _drop_incomplete(self, frame: pd.DataFrame, known: Sequence[str]) -> pd.DataFrame:
-        kept = frame[list(known)].notna().all(axis=1)
-        n_dropped, names = int((~kept).sum()), ", ".join(known)
-        if n_dropped == len(frame):
+    def _tell_dropped(self, n_dropped: int, n_rows: int, known: Sequence[str]) -> None:
+        """Print how many rows are dropped, because a known column is missing; refuse all rows."""
+        names = ", ".join(known)
+        if n_dropped == n_rows:
             raise InputError(
                 f"Every row has a missing value in {names}, so no row is left. Check these columns."
             )
         if n_dropped:
-            self.printer.note(
-                f"{n_dropped:,} of {len(frame):,} rows were dropped: {names} is missing."
-            )
-        return frame[kept]
+            self.printer.note(f"{n_dropped:,} of {n_rows:,} rows were dropped: {names} is missing.")
 
-    def usable_columns(
+    def _usable_columns(
         self, features: Sequence[str], kinds: Any, is_identifier: Callable[[str], bool]
     ) -> Iterator[str]:
         """Yield the columns without dates and identifiers; a base model keeps all its columns.
 
         `is_identifier` says whether a column of whole numbers differs from row to row.
         """
+        options = self.options
         for name in features:
-            is_chosen, is_readable = name in self.columns.features, kinds[name] in READABLE_KINDS
-            is_chosen = is_chosen or name in self.conditions
-            if self.model.score_column in (None, name) or (is_readable and is_chosen):
+            is_chosen = name in options.features or name in self._conditions
+            is_readable = kinds[name] in READABLE_KINDS
+            if options.score_column in (None, name) or (is_readable and is_chosen):
                 yield name
             elif not is_readable:
                 text = f"Column {name!r} is of type {kinds[name]}, which a scorecard cannot read"
@@ -326,12 +435,16 @@ class TableReader:
             else:
                 yield name
 
-    def is_locked(self, name: str, kinds: Any) -> bool:
-        """Return whether only the base model may read a column."""
-        columns = self.columns
-        if name in (*columns.sensitive, *columns.ignore) or kinds[name] not in READABLE_KINDS:
-            return True
-        return bool(columns.features) and name not in (*columns.features, self.model.score_column)
+    def _locked(self, names: Sequence[str], table: OpenTable) -> tuple[str, ...]:
+        """Return the columns that only the base model may read."""
+        options = self.options
+        unread = {*options.sensitive, *options.ignore}
+        chosen = {*options.features, options.score_column} if options.features else {*names}
+        return tuple(
+            name
+            for name in names
+            if name in unread or name not in chosen or table.kinds[name] not in READABLE_KINDS
+        )
 
 
 def _row_identifiers(column: pd.Series[Any]) -> Any:
@@ -342,7 +455,7 @@ def _row_identifiers(column: pd.Series[Any]) -> Any:
     return pd.Index(column, name=column.name)
 
 
-def with_label_dtype(column: pd.Series[Any]) -> pd.Series[Any]:
+def _with_label_dtype(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return labels as int or bool where missing values had made them float or object."""
     if column.dtype == "float64" and column.notna().all() and (column % 1 == 0).all():
         return column.astype("int64")
@@ -351,10 +464,11 @@ def with_label_dtype(column: pd.Series[Any]) -> pd.Series[Any]:
     return column
 
 
-def check_test_size(test_size: float) -> None:
+def check_test_size(test_size: float) -> float:
     """Refuse a number that is no share of the rows; call this before any row is read."""
     if not 0 <= test_size < 1:
         raise InputError(f"--test-size {test_size:g} is no share of the rows: give 0 to below 1.")
+    return test_size
 
 
 def check_group_not_determined(rows: LoadedRows, where: str = "") -> None:
@@ -380,95 +494,58 @@ def check_group_not_determined(rows: LoadedRows, where: str = "") -> None:
             )
 
 
-# ---------------------------------------------------------------------------------------------
-# Load a base model from a file, or refuse the file in one sentence
+def _is_identifier(frame: Any, name: str) -> bool:
+    """Return whether a column of whole numbers differs from row to row, but for few rows.
 
-_PICKLES = (".pkl", ".pickle", ".joblib")
-MODEL_SUFFIXES = (".skops", ".onnx", *_PICKLES)
-
-
-def load_model(path: str | os.PathLike[str], *, trust: Sequence[str] = ()) -> Any:
-    """Return the model in a file; it has `predict_proba` or `decision_function`.
-
-    Parameters
-    ----------
-    path : str or path
-        Ends in .skops, .onnx, .pkl, .pickle or .joblib.
-    trust : sequence of str, default=()
-        "pickle": load a pickle, which runs any code that it holds. Other texts: further types to
-        allow in a .skops file. Estimators of scikit-learn, and the types of `MODEL_TYPES`, are
-        allowed.
-
-    Raises
-    ------
-    InputError
-        The file cannot be used. The message says why, and how to correct it.
+    The first rows rule out most columns. Of the others, all rows whose number has a certain
+    remainder are compared: equal numbers have equal remainders.
     """
-    name, suffix = str(path), Path(path).suffix.lower()
-    check_file(name, "a model")
-    if suffix not in MODEL_SUFFIXES:
+    first = frame.select(name).head(FEW_ROWS).collect()[name]
+    if len(first) < 2 or first.is_null().any() or first.n_unique() < len(first):
+        return False
+    if len(first) < FEW_ROWS:
+        return True
+    remainder = int(first[0]) % CLASSES
+    value = nw.col(name)
+    same = frame.filter((value % CLASSES + CLASSES) % CLASSES == remainder).select(name)
+    counted = same.select(n=nw.len(), different=nw.col(name).n_unique()).collect()
+    return bool(counted["n"][0] == counted["different"][0])
+
+
+def _with_labels(frame: Any, label: str, kind: str) -> tuple[Any, list[Any]]:
+    """Return the two labels, and the frame; whole numbers are int, as in memory."""
+    values = _values(frame, label)
+    if kind == "number" and all(float(value).is_integer() for value in values):
+        frame = frame.with_columns(nw.col(label).cast(nw.Int64))
+        values = [int(value) for value in values]
+    return frame, sorted(values, key=str)
+
+
+def _values(frame: Any, column: str) -> list[Any]:
+    """Return the different values of a column; refuse a column of many."""
+    found = frame.select(column).unique().head(MOST_VALUES + 1).collect()[column]
+    values = [value for value in found.drop_nulls().to_list() if value == value]
+    if len(values) > MOST_VALUES:
         raise InputError(
-            f"{name!r} does not end in one of {', '.join(MODEL_SUFFIXES)}. Save the model with "
-            "skops.io.dump, or use a column of its scores."
+            f"Column {column!r} has more than {n_of(MOST_VALUES, 'value')}, and a label or a group "
+            "has few. Check that this is the column that you mean."
         )
-    if suffix == ".skops":
-        model = _load_skops(name, trust)
-    elif suffix == ".onnx":
-        from commod.cli._onnx import OnnxModel
-
-        model = OnnxModel.load(name)
-    else:
-        model = _load_pickle(name, "pickle" in trust)
-    _check_scores(name, model)
-    return model
+    return values
 
 
-def _load_skops(name: str, trust: Sequence[str]) -> Any:
-    skops = import_optional("skops.io", "skops", "Reading a .skops file")
-    trust = [kind.strip() for text in trust for kind in text.split(",")]
-    unknown = _call_loader(name, lambda: skops.get_untrusted_types(file=name))
-    allowed = [kind for kind in unknown if kind in trust or kind in MODEL_TYPES]
-    refused = sorted(set(unknown) - set(allowed))
-    if refused:
-        raise InputError(
-            f"{name!r} holds types that are not known to be safe: {', '.join(refused)}. If you "
-            f"trust where the file comes from, allow them: --trust {','.join(refused)}."
+def _with_group_names(frame: Any, options: Options) -> Any:
+    """Return the frame with the groups under the names that the user gives them."""
+    if not options.group_names:
+        return frame
+    from commod._data.groups import check_group_names
+
+    known = {name: sorted(_values(frame, name), key=str) for name in options.sensitive}
+    given: Any = options.named_groups(known)
+    for column, renamed in ({options.sensitive[0]: given} if len(known) == 1 else given).items():
+        check_group_names(renamed, set(known[column]))
+        new = [str(renamed.get(value, value)) for value in known[column]]
+        named = nw.col(column).replace_strict(
+            known[column], new, default=None, return_dtype=nw.String
         )
-    return _call_loader(name, lambda: skops.load(name, trusted=allowed))
-
-
-def _load_pickle(name: str, is_trusted: bool) -> Any:
-    if not is_trusted:
-        raise InputError(
-            f"{name!r} is a pickle, and loading a pickle can run any code. If you trust where it "
-            "comes from, pass --trust pickle; better, save the model with skops.io.dump."
-        )
-    joblib = import_module("joblib")  # scikit-learn installs joblib, which reads plain pickles too
-    return _call_loader(name, lambda: joblib.load(name))
-
-
-def _call_loader(name: str, load: Callable[[], Any]) -> Any:
-    """Return the result of `load`; turn any error into an InputError of one sentence."""
-    try:
-        return load()
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"{name!r} needs the package {error.name}, which is not installed here. Install it, in "
-            "the version the model was saved with."
-        ) from error
-    except Exception as error:  # a pickle can raise anything
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise InputError(
-            f"{name!r} cannot be loaded ({type(error).__name__}: {reason}). It may be damaged, of "
-            "another format, or saved with other versions; save it again with the versions here."
-        ) from error
-
-
-def _check_scores(name: str, model: Any) -> None:
-    is_model = hasattr(model, "predict_proba") or hasattr(model, "decision_function")
-    if isinstance(model, type) or not is_model:
-        kind = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
-        raise InputError(
-            f"{name!r} holds {kind}, which has neither predict_proba nor decision_function. Save a "
-            "fitted classifier itself, or use a column of its scores."
-        )
+        frame = frame.with_columns(named.alias(column))
+    return frame

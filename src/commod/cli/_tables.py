@@ -1,4 +1,4 @@
-"""Tables that stay in DuckDB: open their files, check their columns, leave out incomplete rows."""
+"""Tables that stay in their engine: open their files, check columns, leave out incomplete rows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import narwhals as nw
 
 from commod._io.tables import SourceTable, open_tables
 from commod._text import did_you_mean, list_names, n_of
-from commod.cli._engines import EngineOptions
-from commod.cli._options import NameOptions, PartlyKnownPeople, TableOptions
+from commod.cli._engines import engine_name, spark_master
+from commod.cli._options import Options
 from commod.cli._printing import Printer
 from commod.exceptions import InputError
 
@@ -22,53 +22,30 @@ OpenTable: TypeAlias = "SourceTable | SparkTable"
 PREFIX = "_commod_check_"  # a table with the columns of `commod apply` can be checked too
 
 
-def open_table(
-    files: Sequence[str],
-    options: TableOptions,
-    printer: Printer,
-    *,
-    engine: EngineOptions | None = None,
-    **hints: Any,
-) -> OpenTable:
-    """Return the table in the files, in Spark if `engine` says so, and else in DuckDB.
+def open_table(files: Sequence[str], options: Options, printer: Printer, **hints: Any) -> OpenTable:
+    """Return the table in the files, in Spark if --engine says so, and else in DuckDB.
 
     `hints` are further parameters of `open_tables`.
     """
-    if engine is not None and engine.name == "spark":
-        return _open_spark(files, options, printer, engine.spark_master)
+    if engine_name(options.engine) == "spark":
+        from commod._io.spark import open_spark
+
+        for name, value in (("--type", options.types), ("--csv", options.csv)):
+            if value:
+                raise InputError(
+                    f"{name} does not go with --engine spark: Spark takes the types of the Parquet "
+                    "files. Write the column in the type that you mean, or pass --engine duckdb."
+                )
+        with printer.spinner("starting Spark"):
+            return open_spark(files, spark_master(options.engine))
     with printer.progress("reading") as progress:
-        return open_tables(
-            files,
-            types=options.corrected_types(),
-            delimiter=options.text_format.get("delimiter"),
-            encoding=options.text_format.get("encoding"),
-            progress=progress,
-            **hints,
-        )
+        hints = {**options.text_format, **hints}
+        return open_tables(files, types=options.column_types, progress=progress, **hints)
 
 
-def open_local(
-    files: Sequence[str], options: TableOptions, printer: Printer, **hints: Any
-) -> SourceTable:
-    """Return the table in the files, in DuckDB; see `open_table`."""
-    table = open_table(files, options, printer, **hints)
-    assert isinstance(table, SourceTable)
-    return table
-
-
-def _open_spark(
-    files: Sequence[str], options: TableOptions, printer: Printer, master: str | None
-) -> OpenTable:
-    from commod._io.spark import open_spark
-
-    for name, value in (("--type", options.types), ("--csv", options.csv)):
-        if value:
-            raise InputError(
-                f"{name} does not go with --engine spark: Spark takes the types of the Parquet "
-                "files. Write the column in the type that you mean, or pass --engine duckdb."
-            )
-    with printer.spinner("starting Spark"):
-        return open_spark(files, master)
+def score_of(patch: Patch, options: Options) -> str:
+    """Return the column of scores: as stated, else the one that the update was fitted on."""
+    return options.score or patch.content.base.score or "score"
 
 
 def patch_column_kinds(patch: Patch, score: str, label: str | None = None) -> dict[str, str]:
@@ -93,7 +70,7 @@ def patch_column_kinds(patch: Patch, score: str, label: str | None = None) -> di
 
 
 def check_columns(table: OpenTable, columns: Iterable[tuple[str, str]]) -> None:
-    """Refuse a column that the table does not have; `columns` come from `named_columns`."""
+    """Refuse a column that the table does not have; it comes with the option that names it."""
     for option, name in columns:
         if name not in table.names:
             shown = f"{table.display_name} (columns: {list_names(table.names)})"
@@ -101,22 +78,17 @@ def check_columns(table: OpenTable, columns: Iterable[tuple[str, str]]) -> None:
             raise InputError(f"{option} {name!r} is no column of {shown}.{suggestion}")
 
 
-def group_values(
-    table: OpenTable, columns: Sequence[str], names: NameOptions
-) -> dict[str, list[Any]]:
+def group_values(table: OpenTable, options: Options) -> dict[str, list[Any]]:
     """Return the values of each sensitive column; no values where the user names no group."""
-    if not names.group_names:
-        return {column: [] for column in columns}
+    if not options.group_names:
+        return {column: [] for column in options.sensitive}
     frame: Any = nw.from_native(table.relation)
-    values = (frame.select(column).unique().collect()[column] for column in columns)
-    return {c: v.drop_nulls().to_list() for c, v in zip(columns, values, strict=True)}
+    values = (frame.select(column).unique().collect()[column] for column in options.sensitive)
+    return {c: v.drop_nulls().to_list() for c, v in zip(options.sensitive, values, strict=True)}
 
 
 def complete_rows(
-    table: OpenTable,
-    people: PartlyKnownPeople,
-    printer: Printer,
-    decisions: Sequence[str] = (),
+    table: OpenTable, options: Options, printer: Printer, decisions: Sequence[str] = ()
 ) -> OpenTable:
     """Return the rows whose group and label are known, and at least one of whose `decisions` is.
 
@@ -127,13 +99,13 @@ def complete_rows(
     frame: Any = nw.from_native(table.relation)
     if decisions:
         undecided = nw.all_horizontal(*(nw.col(d).is_null() for d in decisions), ignore_nulls=False)
-        frame = _leave_out(frame, undecided, "a decision before and after", printer)
-    groups = [] if people.unknown_groups == "ignore" else people.sensitive
-    for name in (*groups, *([people.label] if people.label else ())):
+        frame = leave_out(frame, undecided, "a decision before and after", printer)
+    groups = [] if options.unknown_groups == "ignore" else options.sensitive
+    for name in (*groups, *([options.label] if options.label else ())):
         is_missing = nw.col(name).is_null()
-        if people.drop_missing:
-            frame = _leave_out(frame, is_missing, name, printer)
-        elif n_missing := _count(frame, is_missing):
+        if options.drop_missing:
+            frame = leave_out(frame, is_missing, name, printer)
+        elif n_missing := count_rows(frame, is_missing):
             keep = " To keep people of unknown groups, pass --unknown-groups ignore."
             raise InputError(
                 f"Column {name!r} is missing in {n_missing:,} of {table.n_rows:,} rows, but labels "
@@ -157,29 +129,27 @@ def with_decisions(patch: Patch, frame: Any, score: str) -> Any:
     return edited.with_columns(before.alias(PREFIX + "before")).to_native()
 
 
-def note_unscored_rows(table: OpenTable, score: str, printer: Printer) -> None:
-    """Print how many rows have no score: an audit leaves them out."""
-    frame: Any = nw.from_native(table.relation)
-    if score not in frame.collect_schema().names():  # the patch refuses it in its own words
-        return
-    n_rows = _count(frame, nw.col(score).is_null())
-    if n_rows:
-        printer.note(_left_out_text(n_rows, f"a score ({score})"))
+def columns_of_decisions(score: str) -> dict[str, Any]:
+    """Return the columns of `with_decisions` as parameters of `audit_frame`."""
+    return {
+        "before": PREFIX + "before",
+        "after": PREFIX + "decision",
+        "scores_before": score,
+        "scores_after": PREFIX + "score",
+    }
 
 
-def _leave_out(frame: Any, condition: Any, missing: str, printer: Printer) -> Any:
-    n_rows = _count(frame, condition)
+def leave_out(frame: Any, condition: Any, missing: str, printer: Printer) -> Any:
+    """Return the rows for which a condition does not hold; print how many the others are."""
+    n_rows = count_rows(frame, condition)
     if not n_rows:
         return frame
-    printer.note(_left_out_text(n_rows, missing))
+    was = "was" if n_rows == 1 else "were"
+    printer.note(f"{n_of(n_rows, 'row')} without {missing} {was} left out.")
     return frame.filter(~condition)
 
 
-def _left_out_text(n_rows: int, missing: str) -> str:
-    was = "was" if n_rows == 1 else "were"
-    return f"{n_of(n_rows, 'row')} without {missing} {was} left out."
-
-
-def _count(frame: Any, condition: Any) -> int:
+def count_rows(frame: Any, condition: Any) -> int:
+    """Return the number of rows for which a condition holds."""
     ones = nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0)).sum()
     return int(frame.select(n=ones).collect()["n"][0] or 0)

@@ -1,79 +1,41 @@
-"""`commod audit`: compare two columns of decisions by group."""
+"""`commod audit` and `commod check`: decisions by group, of two columns or of a patch."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from commod.cli import _options as options
-from commod.cli._command import named_columns, option, with_options
-from commod.cli._engines import BLIND_LIMIT, EngineChoice, EngineOptions, Need, TableSize
+from commod._text import at_bound, most_change_text, number
+from commod.cli._command import named_columns, with_options
+from commod.cli._engines import BLIND_LIMIT, bytes_in_memory, check_engine, choose_engine
+from commod.cli._options import REPORTS, Options, find_label
 from commod.cli._printing import Printer, changes_most, print_audit, target_holds, write_report
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
-    from commod import Audit
+    from commod import Audit, Patch
+    from commod._record import Fairness
     from commod.cli._tables import OpenTable
 
-EXAMPLES = (
+WHAT = "counted the people; figures that need single rows are not in the audit"
+
+Verdict = Literal["holds", "does not hold", "not enough evidence"]
+VERDICTS: dict[str, Verdict] = {  # by the state of a check
+    "passed": "holds",
+    "failed": "does not hold",
+    "not enough evidence": "not enough evidence",
+}
+NOT_ENOUGH_EVIDENCE = 3  # exit code
+
+
+@with_options(
     "commod audit decisions.csv --before old --after new --sensitive race --label y",
     "commod audit decisions.parquet --before old --after new --sensitive race "
     "--at-least 0.8 --engine duckdb --report report.html",
     "commod audit decisions.csv --before old --after new --sensitive race --at-least 0.8 --strict",
 )
-
-
-WHAT = "counted the people; figures that need single rows are not in the audit"
-
-
-@dataclass(frozen=True, kw_only=True)
-class AuditColumns(options.PartlyKnownPeople):
-    """Which columns hold decisions, scores, groups and labels."""
-
-    before: str = option(
-        help="Column of the earlier decisions.", sets=("y_before",), is_column=True
-    )
-    after: str = option(help="Column of the later decisions.", sets=("y_after",), is_column=True)
-    score_before: str | None = option(
-        None, help="Column of the earlier scores.", sets=("scores_before",), is_column=True
-    )
-    score_after: str | None = option(
-        None, help="Column of the later scores.", sets=("scores_after",), is_column=True
-    )
-
-    score_is_for: str | None = option(
-        None, help="Label that high scores predict. \\[default: the larger label]"
-    )
-
-    @property
-    def parameters(self) -> dict[str, str | None]:
-        """Return the column for each parameter of `commod.audit_frame`."""
-        return {
-            "before": self.before,
-            "after": self.after,
-            "y_true": self.label,
-            "scores_before": self.score_before,
-            "scores_after": self.score_after,
-        }
-
-
-@with_options
-def command(
-    files: options.Files,
-    columns: AuditColumns,
-    constraint: options.ConstraintOptions,
-    table: options.TableOptions,
-    engine: EngineOptions,
-    names: options.NameOptions,
-    output: options.AuditOutput,
-    min_group_size: options.MinGroupSize = 30,
-    strict: Annotated[
-        bool,
-        typer.Option("--strict", help="Exit code 1 if a check fails that blocks signing."),
-    ] = False,
-) -> None:
+def audit(options: Options) -> None:
     """Report who changed between two columns of decisions, for better or worse, at what cost.
 
     Exit code 1: a bound is stated, and the later decisions do not keep it. With --strict, also if
@@ -82,51 +44,107 @@ def command(
     from commod._io.tables import check_outputs
     from commod.cli import _tables
 
-    printer = Printer(output)
-    needs = [BLIND_LIMIT] if output.blind_limit else []
-    engine.check(needs)
-    requirements = constraint.requirements
-    check_outputs([(output.report, options.REPORTS)], output.force, inputs=files)
-    source = _tables.open_table(files, table, printer, engine=engine)
-    with source, printer.library_call(), printer.spinner("auditing"):
-        decisions = [columns.before, columns.after]
+    printer = Printer(options)
+    needs = BLIND_LIMIT if options.blind_limit else {}
+    check_engine(options.engine, needs)
+    requirements = options.requirements
+    check_outputs([(options.report, REPORTS)], options.force, inputs=options.files)
+    table = _tables.open_table(options.files, options, printer)
+    with table, printer.library_call(), printer.spinner("auditing"):
+        decisions = [options.before, options.after]
         within = [("--constraint: the column within", name) for name in requirements.columns]
-        _tables.check_columns(source, [*named_columns(columns), *within])
-        kept = _tables.complete_rows(source, columns, printer, decisions)
+        _tables.check_columns(table, [*named_columns(options), *within])
+        kept = _tables.complete_rows(table, options, printer, decisions)
         labels = _decision_labels(kept, decisions)
         larger = labels[-1] if len(labels) == 2 else None
         parameters = {
             "request": {"constraints": list(requirements.parts)},
-            **constraint.labels(labels, larger),
-            "score_is_for": options.find_label("--score-is-for", columns.score_is_for, labels),
-            "label_names": names.labels(labels),
-            "group_names": names.groups(_tables.group_values(kept, columns.sensitive, names)),
-            "min_group_size": min_group_size,
-            "unknown_groups": columns.unknown_groups,
-            "rows": f"rows of {', '.join(source.files[:3])}",
+            **options.label_parameters(labels, larger),
+            "score_is_for": find_label("--score-is-for", options.score_is_for, labels),
+            **_parameters(options, kept, labels),
         }
-        choice = _choose(engine, source, needs)
+        n_bytes = bytes_in_memory(table.n_rows, table.kinds, table.names)
+        choice = choose_engine(options, table.n_rows, n_bytes, needs)
         if text := choice.text(WHAT):
             printer.note(text)
         measure = _audit_in_memory if choice.in_memory else _audit_in_engine
-        if output.blind_limit:
-            parameters["blind_limit"] = True
-        audit = measure(kept, columns, parameters)
-    print_audit(printer, audit)
-    write_report(printer, audit, output.report)
-    is_met = target_holds(audit)
-    if is_met and changes_most(audit):  # which is never a success
+        result = measure(kept, options, parameters)
+    print_audit(printer, result)
+    write_report(printer, result, options.report)
+    is_met = target_holds(result)
+    if is_met and changes_most(result):  # which is never a success
         is_met = False
-    blocking = [check.code for check in audit.checks if check.blocks_signing]
-    result = {"constraint_met": is_met, "blocks_signing": blocking, "audit": audit.to_dict()}
-    printer.json(result)
-    if is_met is False or (strict and blocking):
+    blocking = [one.code for one in result.checks if one.blocks_signing]
+    printer.json({"constraint_met": is_met, "blocks_signing": blocking, "audit": result.to_dict()})
+    if is_met is False or (options.strict and blocking):
         raise typer.Exit(1)
 
 
-def _choose(engine: EngineOptions, table: OpenTable, needs: list[Need]) -> EngineChoice:
-    """Return where the table is audited; in memory, all its columns are read."""
-    return engine.choose(TableSize.of(table.n_rows, table.kinds, table.names), needs)
+@with_options(
+    "commod check patch.json new.csv --sensitive race --score f",
+    "commod check patch.json 'month/*.parquet' --sensitive race --score f --label y "
+    "--max-changes 0.06 --sha256 $SIGNED",
+)
+def check(options: Options) -> None:
+    """Apply a patch to new rows and test whether its target still holds.
+
+    The target is the one in the patch unless you state another. Exit code 0: it holds on the whole
+    95% interval of the metric. 1: it holds on no part of the interval, or more decisions change
+    than --max-changes allows. 2: bad input, for example a patch for other columns. 3: not enough
+    evidence, because it holds on a part of the interval only.
+    """
+    from commod import Patch
+    from commod._io.tables import check_outputs
+
+    printer, most = Printer(options), options.max_changes
+    check_engine(options.engine, {})
+    if options.engine == "memory":
+        raise InputError("--engine memory: check counts rows where they are. Leave it out.")
+    patch = Patch.load(options.patch, options.sha256)
+    asked = patch.content.asked
+    target = options.bound_of(asked.constraints)
+    target = asked.target if target is None else target
+    if most is not None and not 0 <= most <= 1:
+        raise InputError(f"--max-changes {most:g} is no share: give 0 to 1.")
+    outputs = [(options.report, REPORTS)]
+    check_outputs(outputs, options.force, inputs=[*options.files, str(options.patch)])
+    result = _audit_of_patch(patch, target, options, printer)
+    print_audit(printer, result)
+    write_report(printer, result, options.report)
+    verdict = _verdict(result)
+    sentence, excess = _sentence(patch, result, verdict), _excess_changes(result, most)
+    for text in (sentence, *excess):
+        printer.sentence(text, bold=True)
+    failures = [*([sentence] if verdict == "does not hold" else []), *excess]
+    is_unsure = verdict == "not enough evidence"
+    printer.json(
+        {
+            "verdict": verdict,
+            "holds": False if failures else None if is_unsure else True,
+            "sentence": sentence,
+            "failures": failures,
+            "audit": result.to_dict(),
+        }
+    )
+    if failures or is_unsure:
+        raise typer.Exit(1 if failures else NOT_ENOUGH_EVIDENCE)
+
+
+def _parameters(options: Options, table: OpenTable, labels: list[Any]) -> dict[str, Any]:
+    """Return the parameters of an audit that both commands set alike."""
+    from commod.cli._tables import group_values
+
+    return {
+        "label_names": options.named_labels(labels),
+        "group_names": options.named_groups(group_values(table, options)),
+        "min_group_size": options.min_group_size,
+        "unknown_groups": options.unknown_groups,
+        "rows": f"rows of {', '.join(table.files[:3])}",
+    }
+
+
+# ---------------------------------------------------------------------------------------------
+# Two columns of decisions
 
 
 def _decision_labels(table: OpenTable, columns: list[str]) -> list[Any]:
@@ -140,23 +158,34 @@ def _decision_labels(table: OpenTable, columns: list[str]) -> list[Any]:
     return sorted(labels, key=lambda value: (str(type(value)), value))
 
 
-def _audit_in_engine(table: OpenTable, columns: AuditColumns, parameters: dict[str, Any]) -> Audit:
+def _columns(options: Options) -> dict[str, Any]:
+    """Return the column for each parameter of `commod.audit_frame`."""
+    return {
+        "before": options.before,
+        "after": options.after,
+        "y_true": options.label,
+        "scores_before": options.score_before,
+        "scores_after": options.score_after,
+    }
+
+
+def _audit_in_engine(table: OpenTable, options: Options, parameters: dict[str, Any]) -> Audit:
     import commod
 
-    named: dict[str, Any] = {**columns.parameters, **parameters}
-    return commod.audit_frame(table.relation, sensitive_features=columns.sensitive, **named)
+    named = {**_columns(options), **parameters}
+    return commod.audit_frame(table.relation, sensitive_features=options.sensitive, **named)
 
 
-def _audit_in_memory(table: OpenTable, columns: AuditColumns, parameters: dict[str, Any]) -> Audit:
+def _audit_in_memory(table: OpenTable, options: Options, parameters: dict[str, Any]) -> Audit:
     import commod
     from commod._io.tables import SourceTable, read_frame
 
     assert isinstance(table, SourceTable)
-    frame, sensitive = read_frame(table), columns.sensitive
-    named = {name: column for name, column in columns.parameters.items() if column is not None}
+    frame, sensitive = read_frame(table), options.sensitive
+    named = {name: column for name, column in _columns(options).items() if column is not None}
     values: dict[str, Any] = {name: frame[column] for name, column in named.items()}
     X = frame.drop(columns=list({*named.values(), *sensitive}))
-    if "blind_limit" in parameters and not len(X.columns):
+    if options.blind_limit and not len(X.columns):
         raise InputError(
             "--blind-limit needs other columns than decisions, labels, scores and groups: those "
             "that a rule may read. The table has none; leave the option out."
@@ -166,6 +195,117 @@ def _audit_in_memory(table: OpenTable, columns: AuditColumns, parameters: dict[s
         values.pop("after"),
         sensitive_features=frame[sensitive] if len(sensitive) > 1 else frame[sensitive[0]],
         X=X if len(X.columns) else None,
+        blind_limit=options.blind_limit,
         **values,
         **parameters,
     )
+
+
+# ---------------------------------------------------------------------------------------------
+# A patch
+
+
+def _audit_of_patch(
+    patch: Patch, target: float | None, options: Options, printer: Printer
+) -> Audit:
+    """Return the audit of the patch on new rows, counted in their engine."""
+    import narwhals as nw
+
+    from commod import audit_frame
+    from commod.cli import _tables
+
+    content, labels, score = patch.content, patch.content.labels, _tables.score_of(patch, options)
+    kinds = _tables.patch_column_kinds(patch, score, options.label)
+    table = _tables.open_table(options.files, options, printer, expected=kinds)
+    with table, printer.library_call(), printer.spinner("checking"):
+        within = [("the column within", name) for name in _conditions(patch)]
+        _tables.check_columns(table, [*named_columns(options), *within])
+        if score in table.names:  # if not, the patch refuses the table in its own words
+            frame: Any = nw.from_native(table.relation)
+            is_missing = nw.col(score).is_null()
+            _tables.leave_out(frame, is_missing, f"a score ({score})", printer)
+        rows = _tables.complete_rows(table, options, printer)
+        return audit_frame(
+            _tables.with_decisions(patch, rows.relation, score),
+            sensitive_features=options.sensitive,
+            y_true=options.label,
+            request={
+                "constraints": content.asked.constraints,
+                "target": target,
+                "further": content.asked.further,
+                "direction": content.asked.direction,
+                "threshold": content.base.threshold,
+            },
+            pos_label=labels.compared,
+            favorable_label=labels.favorable,
+            score_is_for=labels.positive,
+            **_tables.columns_of_decisions(score),
+            **_parameters(options, rows, [labels.negative, labels.positive]),
+        )
+
+
+def _conditions(patch: Patch) -> tuple[str, ...]:
+    """Return the columns that constraints of a patch are within."""
+    from commod.patch.checking import stated_in
+
+    conditions = (constraint.within for constraint, _ in stated_in(patch.content))
+    return tuple(dict.fromkeys(within.column for within in conditions if within is not None))
+
+
+def _verdict(audit: Audit) -> Verdict | None:
+    """Return whether the intervals of all metrics keep their bounds: the answer to check CM102.
+
+    None without a bound.
+    """
+    if all(metric.bound is None for metric in audit.fairness):
+        return None
+    if audit.fairness[0].after.value is None:
+        return "not enough evidence"
+    return next(VERDICTS[check.state] for check in audit.checks if check.code == "CM102")
+
+
+def _sentence(patch: Patch, audit: Audit, verdict: Verdict | None) -> str:
+    """Return the verdict with the figures behind it."""
+    if verdict is None:
+        return "The patch states no target, so there is nothing to check: pass --at-least."
+    opening = {
+        "holds": "The patch holds",
+        "does not hold": "The patch does not hold",
+        "not enough evidence": "Not enough evidence that the patch holds",
+    }[verdict]
+    reached = patch.content.reached
+    stated = [metric for metric in audit.fairness if metric.asked]
+    earlier = [reached.fairness_after, *(figures.after for figures in reached.further)]
+    texts = [
+        _figures(audit, metric, value, reached.rows)
+        for metric, value in zip(stated, earlier, strict=True)
+        if metric.bound is not None
+    ]
+    return f"{opening}: {'. And '.join(texts)}."
+
+
+def _figures(audit: Audit, metric: Fairness, earlier: float | None, rows: str) -> str:
+    """Return a metric with its interval, its bound, and what it was on the rows of the fit."""
+    if metric.after.value is None:
+        now = f"the {metric.name} is not defined on these rows"
+    else:
+        low, high = (number(end, 3) for end in (metric.after.low, metric.after.high))
+        now = (
+            f"{metric.name} {metric.after.value:.3f}, between {low} and {high} "
+            f"({audit.level * 100:g}% interval)"
+        )
+    then = "" if earlier is None else f"; it was {earlier:.3f} on the {rows}"
+    required = at_bound(f"{metric.bound:g}", metric.higher_is_fairer)
+    return f"{now}; required: {required}{then}"
+
+
+def _excess_changes(audit: Audit, max_changes: float | None) -> list[str]:
+    """Return a sentence if most decisions change, and one if more change than the cap allows."""
+    rate = audit.changes.rate.value or 0.0
+    texts = [most_change_text(rate)] if changes_most(audit) else []
+    if max_changes is not None and rate > max_changes:
+        texts.append(
+            f"The patch changes more than allowed: {rate:.2%} of the decisions, at most "
+            f"{max_changes:.2%}."
+        )
+    return texts

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+import io
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from commod.cli import _options as options
-from commod.cli._command import option, with_options
-from commod.cli._engines import EngineOptions
+from commod.cli._command import with_options
+from commod.cli._engines import check_engine
+from commod.cli._options import Options
 from commod.cli._printing import Printer
 from commod.exceptions import InputError
 
@@ -20,96 +17,58 @@ if TYPE_CHECKING:
     from commod import Comparison
     from commod.cli._rows import LoadedRows, TableReader
 
-EXAMPLES = (
-    "commod compare train.csv --label y --sensitive race --score-column f",
-    "commod compare train.csv --label y --sensitive race --score-column f --method "
-    "ControlledDebiaser --method COMMOD --at-least 0.8 --picture methods.png",
-)
-
 PICTURES = (".png", ".svg", ".pdf")
 QUICK = ("ControlledDebiaser", "RejectOption", "MinimalFlip", "LPP", "RelaxedThresholdOptimizer")
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompareOutput(options.FileOptions):
-    """The files to write."""
-
-    out: Path | None = option(None, help="File for the figures of every update (.csv).")
-    picture: Path | None = option(None, help="File for a picture (.png, .svg or .pdf).")
-
-
-@with_options
-def command(
-    files: options.Files,
-    columns: options.ColumnOptions,
-    model: options.ModelOptions,
-    constraint: options.ConstraintOptions,
-    table: options.TableOptions,
-    engine: EngineOptions,
-    output: CompareOutput,
-    method: Annotated[
-        list[str] | None,
-        typer.Option(help="Name of a method. Can be repeated. \\[default: the quick methods]"),
-    ] = None,
-    test_size: options.TestSize = 0.3,
-    seed: options.Seed = 0,
-) -> None:
+@with_options(
+    "commod compare train.csv --label y --sensitive race --score-column f",
+    "commod compare train.csv --label y --sensitive race --score-column f --method "
+    "ControlledDebiaser --method COMMOD --at-least 0.8 --picture methods.png",
+)
+def compare(options: Options) -> None:
     """Print how many decisions each method changes for the same fairness, and the exact limit.
 
     Methods need rows in memory. A large table is compared on a random sample of its rows.
     """
     from commod._io.tables import check_outputs
-    from commod.cli import _rows
+    from commod.cli._rows import TableReader, check_test_size
 
-    printer = Printer(output)
-    stated = constraint.requirements
-    constraints = constraint.constraints_and_target()["constraints"]
-    _rows.check_test_size(test_size)
-    _check_methods(method or [])
-    engine.check()
-    written = [(output.out, (".csv",)), (output.picture, PICTURES)]
-    check_outputs(written, output.force, inputs=[*files, model.model])
-    reader = _rows.TableReader(files, columns, model, table, printer, stated.columns)
-    rows = _read(reader, engine, seed)
-    fit_rows, test_rows = rows.split(test_size, seed)
-    updates = _updates(
-        rows,
-        method,
-        constraints=constraints,
-        threshold=model.threshold,
-        random_state=seed,
-        **constraint.labels(rows.labels),
-    )
-    is_held_out = bool(test_size)
-    comparison = _compare(updates, fit_rows, test_rows if is_held_out else None, printer)
+    printer = Printer(options)
+    stated = options.requirements
+    test_size = check_test_size(0.3 if options.test_size is None else options.test_size)
+    _check_methods(options.methods)
+    check_engine(options.engine, {})
+    written = [(options.figures, (".csv",)), (options.picture, PICTURES)]
+    check_outputs(written, options.force, inputs=[*options.files, options.model])
+    rows = _read(TableReader(options, printer))
+    fit_rows, test_rows = rows.split(test_size, options.seed)
+    updates = _updates(rows, options)
+    comparison = _compare(updates, fit_rows, test_rows if test_size else None, printer)
     needed = comparison.changes_needed(None if stated.bounds[0] is None else [stated.bounds[0]])
-    _print(printer, needed, f"{len(test_rows):,} {'rows held out' if is_held_out else 'fit rows'}")
+    _print(printer, needed, f"{len(test_rows):,} {'rows held out' if test_size else 'fit rows'}")
     if standing := [part.text for part in stated.parts[1:]]:
         printer.note(f"Only updates that also keep {' and '.join(standing)} are counted.")
-    _write(comparison, output, printer)
+    _write(comparison, options, printer)
     printer.json(
         {
             "metric": needed.columns.name,
-            "standing": [part.text for part in stated.parts[1:]],
+            "standing": standing,
             "changes_needed": _records(needed),
             "failures": comparison.failures,
         }
     )
 
 
-def _read(reader: TableReader, engine: EngineOptions, seed: int) -> LoadedRows:
+def _read(reader: TableReader) -> LoadedRows:
     """Return the rows of a table; a sample of a large one."""
-    from commod._io.tables import SourceTable
-    from commod.cli._frame_rows import read_in_engine
-
-    with reader.open(engine) as table:
-        choice = engine.choose(reader.size(table))
+    with reader.open() as table:
+        choice = reader.choose(table, {})
         if choice.in_memory:
-            assert isinstance(table, SourceTable)
             return reader.load(table)
         with reader.printer.spinner("drawing rows"):
-            in_engine = read_in_engine(reader, table, options.NameOptions())
-            rows = in_engine.sample(seed)
+            in_engine = reader.leave_in_engine(table)
+            rows = in_engine.sample(reader.options.seed)
     drawn = f"drew {len(rows):,} of {in_engine.n_rows:,} rows"
     reader.printer.note(
         choice.text(f"{drawn}, and all figures and the limit are those of these rows")
@@ -128,14 +87,20 @@ def _check_methods(names: list[str]) -> None:
             raise InputError(f"--method {name!r} is not known; choose from {', '.join(known)}.")
 
 
-def _updates(rows: LoadedRows, names: list[str] | None, **parameters: Any) -> dict[str, Any]:
+def _updates(rows: LoadedRows, options: Options) -> dict[str, Any]:
     from commod.rivals import lineup
 
-    known = lineup(rows.estimator, **parameters)
-    for name in names or ():
+    known = lineup(
+        rows.estimator,
+        constraints=options.constraints_and_target()["constraints"],
+        threshold=options.threshold,
+        random_state=options.seed,
+        **options.label_parameters(rows.labels),
+    )
+    for name in options.methods:
         if name in known.left_out:
             raise InputError(f"--method {name!r} does not fit: {known.left_out[name]}")
-    updates = {name: known[name] for name in names or [n for n in QUICK if n in known]}
+    updates = {name: known[name] for name in options.methods or [n for n in QUICK if n in known]}
     for update in updates.values():
         if "locked_features" in update.get_params():
             update.set_params(locked_features=rows.locked)
@@ -147,21 +112,10 @@ def _compare(
 ) -> Comparison:
     import commod
 
-    evaluated: dict[str, Any] = {}
-    if test_rows is not None:
-        evaluated = {
-            "X_eval": test_rows.X,
-            "y_eval": test_rows.y,
-            "sensitive_features_eval": test_rows.groups,
-        }
+    evaluated = {} if test_rows is None else test_rows.named("_eval")
     with printer.library_call():
         return commod.compare(
-            updates,
-            fit_rows.X,
-            fit_rows.y,
-            sensitive_features=fit_rows.groups,
-            progress=printer.library_progress,
-            **evaluated,
+            updates, **fit_rows.named(), **evaluated, progress=printer.library_progress
         )
 
 
@@ -186,19 +140,17 @@ def _records(needed: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(k): None if v != v else v for k, v in row.items()} for row in rows]
 
 
-def _write(comparison: Comparison, output: CompareOutput, printer: Printer) -> None:
-    import io
-
+def _write(comparison: Comparison, options: Options, printer: Printer) -> None:
     from commod._io.files import write_whole, written_together
 
     with written_together():
-        if output.out is not None:
-            write_whole(output.out, comparison.frame().to_csv(index=False).encode())
-        if output.picture is not None:
+        if options.figures is not None:
+            write_whole(options.figures, comparison.frame().to_csv(index=False).encode())
+        if options.picture is not None:
             buffer = io.BytesIO()
-            picture_format = output.picture.suffix.lstrip(".") or "png"
+            picture_format = options.picture.suffix.lstrip(".") or "png"
             comparison.plot().savefig(buffer, format=picture_format, dpi=150)
-            write_whole(output.picture, buffer.getvalue())
-    for name, path in (("Figures", output.out), ("Picture", output.picture)):
+            write_whole(options.picture, buffer.getvalue())
+    for name, path in (("Figures", options.figures), ("Picture", options.picture)):
         if path is not None:
             printer.sentence(f"{name}: {path}")

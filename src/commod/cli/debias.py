@@ -1,61 +1,53 @@
-"""`commod debias`: find the fewest changes that meet a constraint; write a patch and a report."""
+"""`commod debias` and `commod explore`: fit an update; write it, or open a page to change it."""
 
 from __future__ import annotations
 
 import shlex
-from contextlib import ExitStack
+import tempfile
+import webbrowser
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from commod._text import codes_text, most_change_text
-from commod.cli import _options as options
-from commod.cli._command import with_options
-from commod.cli._debias_job import (
-    DebiasColumns,
-    DebiasConstraint,
-    DebiasOutput,
-    Fitted,
-    Job,
-    Studies,
-    make_studies,
-    rows_text,
-    title_of,
-)
-from commod.cli._engines import EngineOptions
+from commod.cli._command import stated_parameters, with_options
+from commod.cli._engines import BLIND_LIMIT, check_engine
+from commod.cli._options import REPORTS, Options
 from commod.cli._printing import Printer, changes_most, print_audit, target_holds
+from commod.exceptions import InputError
 
 if TYPE_CHECKING:
-    from commod import Audit, ControlledDebiaser, Patch
-    from commod.cli._frame_rows import FrameRows
-    from commod.cli._rows import LoadedRows, TableReader
+    from commod import Audit, ControlledDebiaser, Frontier, Patch
+    from commod.cli._rows import FrameRows, LoadedRows, TableReader
     from commod.cli._tables import OpenTable
 
-EXAMPLES = (
+IN_ENGINE = "counts all rows where they are (see the page More than one machine)"
+
+
+@dataclass
+class Fitted:
+    """A fitted update with what the command writes and prints about it."""
+
+    update: ControlledDebiaser
+    patch: Patch
+    audit: Audit | None = None
+    frontier: Frontier | None = None
+    problems: Sequence[str] = field(default_factory=list)
+
+
+@with_options(
     "commod debias train.csv --label y --sensitive race --score-column f --at-least 0.8",
     "commod debias 'train/*.parquet' --label y --sensitive race --sensitive sex --model "
     "model.skops --constraint 'equalized odds <= 0.1' --report report.html",
     "commod debias train.csv --label y --sensitive sex --score-column f --direction "
     "gains_only --favorable 0 --test-size 0.3",
 )
-
-IN_ENGINE = "counts all rows where they are (see the page More than one machine)"
-
-
-@with_options
-def command(
-    files: options.Files,
-    columns: DebiasColumns,
-    model: options.ModelOptions,
-    constraint: DebiasConstraint,
-    table: options.TableOptions,
-    engine: EngineOptions,
-    names: options.NameOptions,
-    output: DebiasOutput,
-    min_group_size: options.MinGroupSize = 30,
-    test_size: options.TestSize = 0.0,
-    seed: options.Seed = 0,
-) -> None:
+def debias(options: Options) -> None:
     """Find the fewest changes that make a scored table fairer, and write them as a patch.
 
     Exit code 0: the target is expected on new people, with --test-size it also holds on the
@@ -63,228 +55,333 @@ def command(
     decisions change. 2: bad input.
     """
     from commod._io.tables import check_outputs
-    from commod.cli import _rows
+    from commod.cli._rows import TableReader, check_test_size
 
-    printer = Printer(output)
-    sizes = min_group_size, test_size, seed
-    job = Job(columns, model, constraint, names, output, printer, *sizes)
-    constraint.parameters()
-    _rows.check_test_size(test_size)
-    output.check_studies()
-    engine.check(job.needs())
-    endings = ((".json",), options.REPORTS, (".csv",))
-    outputs = zip(output.files.values(), endings, strict=True)
-    check_outputs(outputs, output.force, inputs=[*files, model.model])
-    conditions = constraint.requirements.columns
-    reader = _rows.TableReader(files, columns, model, table, printer, conditions)
-    fitted = _read_and_fit(job, reader, engine)
-    # before anything is printed: the reader of a pipe may be gone
-    _write(fitted.patch, fitted.audit, output, fitted.studies)
+    printer = Printer(options)
+    options.constraints_and_target()
+    check_test_size(options.test_size or 0.0)
+    _check_studies(options)
+    check_engine(options.engine, _needs(options))
+    endings = ((".json",), REPORTS, (".csv",))
+    outputs = zip(_files(options).values(), endings, strict=True)
+    check_outputs(outputs, options.force, inputs=[*options.files, options.model])
+    fitted = _read_and_fit(TableReader(options, printer))
+    _write(fitted, options)  # before anything is printed: the reader of a pipe may be gone
     for problem in fitted.problems:
         printer.warn(problem)
-    is_met = _print(fitted, job)
-    printer.json(_summary(fitted, output, is_met))
+    is_met = _print(fitted, options, printer)
+    printer.json(_summary(fitted, options, is_met))
     if not is_met:
         raise typer.Exit(1)
 
 
-def _read_and_fit(job: Job, reader: TableReader, engine: EngineOptions) -> Fitted:
-    """Return the update, fitted in memory or where the rows are."""
-    from commod._io.tables import SourceTable
+@with_options(
+    "commod explore train.csv --label y --sensitive race --score-column f --at-least 0.8",
+    "commod explore train.csv --label y --sensitive sex --model model.skops --direction gains_only "
+    "--no-browser",
+)
+def explore(options: Options) -> None:
+    """Fit an update as debias does, and open a page to change it by hand.
 
-    with reader.open(engine) as table:
-        choice = engine.choose(reader.size(table), job.needs())
-        if text := choice.text(IN_ENGINE):
-            job.printer.note(text)
-        if not choice.in_memory:
-            return _fit_in_engine(job, reader, table)
-        assert isinstance(table, SourceTable)
-        rows = reader.load(table)
-    return _fit_in_memory(job, rows)
+    The page is served on this machine only, under an address with a random token. Rows stay here.
+    Patch and report are saved from the page. Ctrl-C ends the command, with exit code 0.
+    """
+    from commod._explore.edits import PeopleOfFit
+    from commod._explore.server import open_session, serve
+    from commod.cli._rows import TableReader, check_group_not_determined
+
+    printer = Printer(options)
+    options.constraints_and_target()
+    reader = TableReader(options, printer)
+    with reader.open() as table:
+        rows = reader.load(table).with_group_names(options)
+    check_group_not_determined(rows)
+    people = PeopleOfFit(rows.X, rows.y, rows.groups)
+    update = _fitted(options, printer, rows)
+    session = open_session(update, people, options.named_labels(rows.labels))
+    with serve(session, in_notebook=False, port=options.port) as page:
+        printer.sentence(page.update.status_, bold=True)
+        printer.sentence(f"Page: {page.url}")
+        printer.sentence("Do not share the address. Press Ctrl-C to end.")
+        printer.json({"url": page.url})
+        with suppress(KeyboardInterrupt), in_browser(page.url, is_wanted=not options.no_browser):
+            page.wait()
 
 
-def _fit_in_memory(job: Job, rows: LoadedRows) -> Fitted:
-    from commod.cli import _rows
+@contextmanager
+def in_browser(url: str, *, is_wanted: bool) -> Iterator[None]:
+    """Open the page in the browser, by a file that only this user can read.
 
-    printer, output = job.printer, job.output
-    rows = rows.with_group_names(job.names)
-    _rows.check_group_not_determined(rows)
-    label_names = job.names.labels(rows.labels)
-    fit_rows, test_rows = rows.split(job.test_size, job.seed)
-    task = f"looking for the fewest changes ({len(fit_rows):,} rows)"
-    with printer.library_call(), printer.spinner(task):
-        update = job.update(fit_rows).fit(
-            fit_rows.X, fit_rows.y, sensitive_features=fit_rows.groups
+    Other users of the machine see the arguments of programs, and the address has the token.
+    """
+    if not is_wanted:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="commod-") as folder:
+        path = Path(folder) / "page.html"
+        refresh = f'<!DOCTYPE html><meta http-equiv="refresh" content="0; url={escape(url)}">'
+        path.write_text(refresh, "utf-8")
+        webbrowser.open(path.as_uri())
+        yield
+
+
+# ---------------------------------------------------------------------------------------------
+# What the options ask for
+
+
+def _files(options: Options) -> dict[str, Path | None]:
+    """Return the files to write by the name that the JSON object gives them."""
+    return {"patch": options.out, "report": options.report, "ledger": options.ledger}
+
+
+def _check_studies(options: Options) -> None:
+    """Refuse studies that no report would show; call this before any row is read."""
+    report = options.report
+    for name, is_asked in (("--trade-off", options.trade_off), ("--refits", options.refits)):
+        if is_asked and report is None:
+            raise InputError(f"{name} is shown in a report: pass --report report.html.")
+    if options.refits == 1:
+        raise InputError("--refits 1: two or more refits are needed to compare them.")
+    if options.trade_off and report is not None and report.suffix.lower() == ".json":
+        raise InputError(
+            f"--trade-off is not part of a JSON report, and --report is {report.name}. "
+            "Write an .html or .md report."
         )
-    patch, audit, studies = update.to_patch(), None, Studies(None, None)
-    if job.wants_audit:
-        held_out = test_rows if job.test_size else None
-        studies = make_studies(update, fit_rows, held_out, output, printer, job.seed)
-        audit = _audit(job, update, fit_rows, held_out, studies, label_names)
-        patch = patch.with_audit(audit)
-    problems = patch.verify(fit_rows.X, fit_rows.groups).problems
-    return Fitted(update, patch, audit, studies, problems)
 
 
-def _audit(
-    job: Job,
-    update: ControlledDebiaser,
-    fit_rows: LoadedRows,
-    held_out: LoadedRows | None,
-    studies: Studies,
-    label_names: dict[Any, str] | None,
-) -> Audit:
-
-    import commod
-
-    rows = fit_rows if held_out is None else held_out
-    with job.printer.library_call(), job.printer.spinner("auditing"):
-        explanation = commod.explain(update, rows.X)
-        return commod.audit(
-            explanation.y_before,
-            explanation.y_after,
-            sensitive_features=rows.groups,
-            y_true=rows.y,
-            X=rows.X,
-            explanation=explanation,
-            stability=studies.stability,
-            label_names=label_names,
-            rows=rows_text(update, is_held_out=held_out is not None),
-            title=title_of(rows.files),
-            min_group_size=update.min_group_size,
-            unknown_groups=update.unknown_groups,
-            blind_limit=job.output.blind_limit,
-        )
+def _needs(options: Options) -> dict[str, str]:
+    """Return the options that need all rows in memory, each with a way out."""
+    needs = {}
+    if options.ledger:
+        needs["--ledger"] = "Write all decisions with commod apply"
+    if options.refits:
+        needs["--refits"] = "Leave it out"
+    if options.unknown_groups == "ignore":
+        way_out = "Give missing groups a value of their own, or pass --drop-missing"
+        needs["--unknown-groups ignore"] = way_out
+    return needs | BLIND_LIMIT if options.blind_limit else needs
 
 
-def _fit_in_engine(job: Job, reader: TableReader, table: OpenTable) -> Fitted:
-    """Return the update that the options ask for, fitted in the engine of the table."""
-    from commod.cli._frame_rows import read_in_engine
-    from commod.cli._rows import check_group_not_determined
-
-    printer = job.printer
-    rows = read_in_engine(reader, table, job.names)
-    label_names = job.names.labels(rows.labels)
-    with printer.spinner("drawing rows"):
-        sample = rows.sample(job.seed)
-    where = f" in a sample of {len(sample):,} rows" if len(sample) < rows.n_rows else ""
-    check_group_not_determined(sample, where)
-    with ExitStack() as scores:
-        with printer.library_call(), printer.spinner("scoring"):
-            rows = scores.enter_context(rows.with_model_scores())
-        return _fit_scored(job, rows, sample, label_names)
+def _wants_audit(options: Options) -> bool:
+    """Return whether an audit is printed or written."""
+    asked = options.report, options.ledger, options.blind_limit, options.test_size
+    return any(asked)
 
 
-def _fit_scored(
-    job: Job, rows: FrameRows, sample: LoadedRows, label_names: dict[object, str] | None
-) -> Fitted:
-    """Return the update of rows that have scores, and its audit."""
-    from commod import frontier_frame
-    from commod.patch.verification import verify_against
+def _update(options: Options, rows: LoadedRows | FrameRows) -> ControlledDebiaser:
+    """Return the update that the options ask for, not fitted."""
+    from commod import ControlledDebiaser
 
-    printer = job.printer
-    fit_rows, test_rows = rows.split(job.test_size, job.seed)
-    task = f"looking for the fewest changes (about {fit_rows.n_rows:,} rows)"
-    named: dict[str, Any] = {
-        "sensitive_features": list(rows.sensitive),
-        "y_true": rows.label,
-        "features": list(rows.features),
-        "key": rows.key,
-    }
-    with printer.library_call(), printer.spinner(task):
-        update = job.update(fit_rows)
-        update.fit_frame(fit_rows.fit_rows, **named)
-    patch, audit, frontier = update.to_patch(), None, None
-    if job.output.trade_off:
-        with printer.library_call(), printer.spinner("fitting other targets"):
-            frontier = frontier_frame(update, fit_rows.fit_rows, **named)
-    if job.wants_audit:
-        with printer.library_call(), printer.spinner("auditing"):
-            audit = _audit_in_engine(job, update, patch, test_rows, label_names)
-        patch = patch.with_audit(audit)
-    checked = verify_against(patch.content, sample.X, sample.groups, None, rows_are_sample=True)
-    return Fitted(update, patch, audit, Studies(frontier, None), checked.problems)
-
-
-def _audit_in_engine(
-    job: Job,
-    update: ControlledDebiaser,
-    patch: Patch,
-    rows: FrameRows,
-    label_names: dict[object, str] | None,
-) -> Audit:
-    from commod import audit_frame
-    from commod.cli._tables import PREFIX, with_decisions
-
-    score = rows.score
-    return audit_frame(
-        with_decisions(patch, rows.frame, score),
-        before=PREFIX + "before",
-        after=PREFIX + "decision",
-        sensitive_features=list(rows.sensitive),
-        y_true=rows.label,
-        scores_before=score,
-        scores_after=PREFIX + "score",
-        update=update,
-        label_names=label_names,
-        rows=rows_text(update, is_held_out=bool(job.test_size)),
-        title=title_of(rows.files),
-        min_group_size=job.min_group_size,
+    return ControlledDebiaser(
+        rows.estimator,
+        locked_features=rows.locked,
+        **options.constraints_and_target(),
+        **options.label_parameters(rows.labels),
+        **stated_parameters(options),
     )
 
 
-def _write(patch: Patch, audit: Audit | None, output: DebiasOutput, studies: Studies) -> None:
+# ---------------------------------------------------------------------------------------------
+# Fit and audit
+
+
+def _read_and_fit(reader: TableReader) -> Fitted:
+    """Return the update, fitted in memory or where the rows are."""
+    with reader.open() as table:
+        choice = reader.choose(table, _needs(reader.options))
+        if text := choice.text(IN_ENGINE):
+            reader.printer.note(text)
+        if not choice.in_memory:
+            return _fit_in_engine(reader, table)
+        rows = reader.load(table)
+    return _fit_in_memory(reader.options, reader.printer, rows)
+
+
+def _fitted(options: Options, printer: Printer, rows: LoadedRows) -> ControlledDebiaser:
+    task = f"looking for the fewest changes ({len(rows):,} rows)"
+    with printer.library_call(), printer.spinner(task):
+        update = _update(options, rows)
+        return update.fit(rows.X, rows.y, sensitive_features=rows.groups)
+
+
+def _fit_in_memory(options: Options, printer: Printer, rows: LoadedRows) -> Fitted:
+    import commod
+    from commod.cli._rows import check_group_not_determined
+
+    rows = rows.with_group_names(options)
+    check_group_not_determined(rows)
+    label_names = options.named_labels(rows.labels)
+    fit_rows, measured = rows.split(options.test_size or 0.0, options.seed)
+    update = _fitted(options, printer, fit_rows)
+    fitted = Fitted(update, update.to_patch())
+    if _wants_audit(options):
+        stability = _make_studies(fitted, fit_rows, options, printer, measured)
+        with printer.library_call(), printer.spinner("auditing"):
+            explanation = commod.explain(update, measured.X)
+            fitted.audit = commod.audit(
+                explanation.y_before,
+                explanation.y_after,
+                sensitive_features=measured.groups,
+                y_true=measured.y,
+                X=measured.X,
+                explanation=explanation,
+                stability=stability,
+                label_names=label_names,
+                unknown_groups=update.unknown_groups,
+                blind_limit=options.blind_limit,
+                **_wording(options, update, rows.files),
+            )
+        fitted.patch = fitted.patch.with_audit(fitted.audit)
+    fitted.problems = fitted.patch.verify(fit_rows.X, fit_rows.groups).problems
+    return fitted
+
+
+def _make_studies(
+    fitted: Fitted, fit_rows: LoadedRows, options: Options, printer: Printer, measured: LoadedRows
+) -> Any:
+    """Make the studies that are asked for: set the frontier, return the stability."""
+    import commod
+
+    rows: dict[str, Any] = fit_rows.named()
+    if options.test_size:
+        rows |= measured.named("_eval")
+    if options.trade_off:
+        with printer.library_call(), printer.spinner("fitting other targets"):
+            frontier = commod.frontier(fitted.update, **rows, blind_limit=options.blind_limit)
+            frontier.trade_off()
+        fitted.frontier = frontier
+    if not options.refits:
+        return None
+    with printer.library_call():
+        return commod.stability(
+            fitted.update,
+            **rows,
+            n_refits=options.refits,
+            random_state=options.seed,
+            progress=printer.library_progress,
+        )
+
+
+def _fit_in_engine(reader: TableReader, table: OpenTable) -> Fitted:
+    """Return the update that the options ask for, fitted in the engine of the table."""
+    from commod import frontier_frame
+    from commod.cli._rows import check_group_not_determined
+    from commod.patch.verification import verify_against
+
+    options, printer = reader.options, reader.printer
+    rows = reader.leave_in_engine(table)
+    label_names = options.named_labels(rows.labels)
+    with printer.spinner("drawing rows"):
+        sample = rows.sample(options.seed)
+    where = f" in a sample of {len(sample):,} rows" if len(sample) < rows.n_rows else ""
+    check_group_not_determined(sample, where)
+    with rows.with_model_scores(printer) as scored:
+        fit_rows, measured = scored.split(options.test_size or 0.0, options.seed)
+        task = f"looking for the fewest changes (about {fit_rows.n_rows:,} rows)"
+        with printer.library_call(), printer.spinner(task):
+            update = _update(options, fit_rows).fit_frame(fit_rows.fit_rows, **rows.named())
+        fitted = Fitted(update, update.to_patch())
+        if options.trade_off:
+            with printer.library_call(), printer.spinner("fitting other targets"):
+                fitted.frontier = frontier_frame(update, fit_rows.fit_rows, **rows.named())
+        if _wants_audit(options):
+            with printer.library_call(), printer.spinner("auditing"):
+                fitted.audit = _audit_in_engine(options, fitted, measured, label_names)
+            fitted.patch = fitted.patch.with_audit(fitted.audit)
+    checked = verify_against(
+        fitted.patch.content, sample.X, sample.groups, None, rows_are_sample=True
+    )
+    fitted.problems = checked.problems
+    return fitted
+
+
+def _audit_in_engine(
+    options: Options, fitted: Fitted, rows: FrameRows, label_names: dict[Any, str] | None
+) -> Audit:
+    from commod import audit_frame
+    from commod.cli._tables import columns_of_decisions, with_decisions
+
+    return audit_frame(
+        with_decisions(fitted.patch, rows.frame, rows.score),
+        sensitive_features=list(rows.sensitive),
+        y_true=rows.label,
+        update=fitted.update,
+        label_names=label_names,
+        **columns_of_decisions(rows.score),
+        **_wording(options, fitted.update, rows.files),
+    )
+
+
+def _wording(options: Options, update: ControlledDebiaser, files: Sequence[str]) -> dict[str, Any]:
+    """Return parameters of an audit: what the report calls itself and the audited rows."""
+    rows = "rows the update was fitted on"
+    if options.test_size:
+        rows = "rows held out"
+    elif update.confidence is not None:
+        rows = "rows given to the fit, half of them to test the promise"
+    return {
+        "rows": rows,
+        "title": f"What the update changes in {', '.join(files[:3])}",
+        "min_group_size": options.min_group_size,
+    }
+
+
+# ---------------------------------------------------------------------------------------------
+# Write and print
+
+
+def _write(fitted: Fitted, options: Options) -> None:
     import commod
     from commod._io.files import written_together
 
+    audit = fitted.audit
     with written_together():
-        if audit is not None and output.ledger is not None:
-            audit.ledger.to_csv(output.ledger)
-        if audit is not None and output.report is not None:
-            commod.report(audit, output.report, frontier=studies.frontier, patch=patch)
-        patch.save(output.out)  # last: a patch file means that the other files exist too
+        if audit is not None and options.ledger is not None:
+            audit.ledger.to_csv(options.ledger)
+        if audit is not None and options.report is not None:
+            commod.report(audit, options.report, frontier=fitted.frontier, patch=fitted.patch)
+        fitted.patch.save(options.out)  # last: a patch file means that the other files exist too
 
 
-def _print(fitted: Fitted, job: Job) -> bool:
+def _print(fitted: Fitted, options: Options, printer: Printer) -> bool:
     """Print the result; return whether the target is met."""
-    update, patch, audit = fitted.update, fitted.patch, fitted.audit
-    printer, output = job.printer, job.output
+    update, audit = fitted.update, fitted.audit
     printer.sentence(update.status_, bold=True)
     if audit is not None:
         print_audit(printer, audit)
     elif update.confidence is None:
         printer.sentence("Measured on the fit rows. --test-size 0.3 would hold out some rows.")
-    printer.sentence(f"Patch: {output.out} (SHA-256 {patch.sha256})")
-    if audit is not None and output.ledger is not None:
+    printer.sentence(f"Patch: {options.out} (SHA-256 {fitted.patch.sha256})")
+    if audit is not None and options.ledger is not None:
         changes = f"{len(audit.ledger):,} changes"
         if len(audit.ledger) != audit.changes.n_changes:
             changes = "all changes, those in groups that no total counts among them"
-        printer.sentence(f"Ledger of {changes}: {output.ledger}")
-    if output.report is not None:
-        printer.sentence(f"Report: {output.report}")
+        printer.sentence(f"Ledger of {changes}: {options.ledger}")
+    if options.report is not None:
+        printer.sentence(f"Report: {options.report}")
     if codes := update.possible_codes_:
         printer.note(codes_text(codes, f"pass --type {shlex.quote(f'{codes[0]}=text')}"))
     is_met = bool(update.reached_) and update.promised_ is not False
     is_met = is_met and not most_change_text(update.change_rate_)
-    if audit is not None and job.test_size:
+    if audit is not None and options.test_size:
         is_met = is_met and target_holds(audit) is not False and not changes_most(audit)
     return is_met
 
 
-def _summary(fitted: Fitted, output: DebiasOutput, is_met: bool) -> dict[str, Any]:
+def _summary(fitted: Fitted, options: Options, is_met: bool) -> dict[str, Any]:
     from commod._record import to_plain
     from commod._reporting.explain.explanation import expected_of
 
-    update, patch, audit = fitted.update, fitted.patch, fitted.audit
+    update, content, audit = fitted.update, fitted.patch.content, fitted.audit
     return {
         "constraint_met": is_met,
         "status": update.status_,
         "groups_left_out": to_plain(update.groups_left_out_),
-        "asked": to_plain(patch.content.asked),
-        "reached": to_plain(patch.content.reached),
+        "asked": to_plain(content.asked),
+        "reached": to_plain(content.reached),
         "expected": to_plain(expected_of(update)),
-        "columns": [column.name for column in patch.content.ratio.columns],
-        "sha256": patch.sha256,
-        "written": {name: str(path) for name, path in output.files.items() if path is not None},
+        "columns": [column.name for column in content.ratio.columns],
+        "sha256": fitted.patch.sha256,
+        "written": {name: str(path) for name, path in _files(options).items() if path is not None},
         "audit": None if audit is None else audit.to_dict(),
     }

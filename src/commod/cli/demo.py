@@ -6,21 +6,17 @@ import warnings
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import typer
-
-from commod.cli._options import CONSTRAINT_SETTINGS, Seed
+from commod.cli._command import with_options
+from commod.cli._options import Options
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
-    from commod import Audit, Explanation
+    from commod import COMMOD, Audit, ControlledDebiaser, Explanation
     from commod.cli._demo_text import DemoPrinter
 
-EXAMPLES = ("commod demo --open", "commod demo --direction any --output my-folder")
-
-Method = Literal["ControlledDebiaser", "COMMOD"]
-Direction = Literal["any", "gains_only", "losses_only"]
+    Update: TypeAlias = ControlledDebiaser | COMMOD
 
 LABELS = {0: "low risk", 1: "high risk"}
 TARGET = 0.8  # the P-rule that US guidelines on hiring call the four-fifths rule
@@ -56,34 +52,8 @@ class DemoRows:
         }
 
 
-def command(
-    method: Annotated[
-        Method,
-        typer.Option(help="ControlledDebiaser takes a target, COMMOD the lambdas of the paper."),
-    ] = "ControlledDebiaser",
-    constraints: Annotated[str, typer.Option(**CONSTRAINT_SETTINGS)] = "demographic_parity",
-    target: Annotated[
-        float | None,
-        typer.Option(
-            help="Lowest P-rule, or highest disparity, that is expected on new people. "
-            "\\[default: 0.8, or 0.1]"
-        ),
-    ] = None,
-    direction: Annotated[
-        Direction | None,
-        typer.Option(help="gains_only: nobody loses “low risk”. \\[default: gains_only]"),
-    ] = None,
-    seed: Seed = 0,
-    output: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("commod-demo"),
-    open_page: Annotated[
-        bool,
-        typer.Option(
-            "--open",
-            help="Open the page of the update in the browser, to change it by hand. With COMMOD: "
-            "open the report.",
-        ),
-    ] = False,
-) -> None:
+@with_options("commod demo --open", "commod demo --direction any --output my-folder")
+def demo(options: Options) -> None:
     """Make a recidivism model fairer: the problem, the update, who changes and what it costs."""
     from commod.cli._demo_text import (
         DemoPrinter,
@@ -93,15 +63,13 @@ def command(
         print_update,
     )
 
-    printer = DemoPrinter()
-    output.mkdir(parents=True, exist_ok=True)  # first: a bad folder must fail before the fit
-    parameters = _method_parameters(method, constraints, {"target": target, "direction": direction})
-    rows = split(seed)
+    printer, constraints, folder = DemoPrinter(), options.constraints, options.folder
+    folder.mkdir(parents=True, exist_ok=True)  # first: a bad folder must fail before the fit
+    rows = split(options.seed)
     counts_errors = _needs_labels(constraints)
     with warnings.catch_warnings(), printer.console.status("The update is fitted ..."):
         warnings.simplefilter("ignore")  # the audit reports what the library warns of
-        model = base_model(rows)
-        update = new_update(method, model, constraints, seed, parameters).fit(**rows.fit_rows)
+        update = new_update(options, base_model(rows)).fit(**rows.fit_rows)
         audit, explanation = _audited(update, rows)
         audits = [audit, *_beside(update, rows)]
     printer.text(headline(audit), "bold")
@@ -114,32 +82,10 @@ def command(
     print_problem(printer, audit, counts_errors=counts_errors)
     print_update(printer, audit, counts_errors=counts_errors)
     print_costs(printer, audits, explanation, counts_errors=counts_errors)
-    path = _write(update, audit, rows, output, printer)
+    path = _write(update, audit, rows, folder, printer)
     printer.text("\nNext: commod demo --open; the README has ten lines for your own model.")
-    if open_page:
+    if options.open_page:
         _open(update, rows, path, printer)
-
-
-def _method_parameters(method: str, constraints: str, stated: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of the method; refuse a target and a direction for COMMOD."""
-    given = {name: value for name, value in stated.items() if value is not None}
-    if method == "COMMOD":
-        for name in given:
-            raise InputError(f"--{name} belongs to --method ControlledDebiaser; this is COMMOD.")
-        return {"lambda_fair": 3.0, "lambda_ratio": 0.2}
-    defaults: dict[str, Any] = {"direction": "gains_only", "max_margin": MAX_MARGIN}
-    if not _needs_labels(constraints):
-        defaults["target"] = TARGET
-    return defaults | given
-
-
-def _counted_label(constraints: str) -> int:
-    """Return the label whose rates are compared.
-
-    For all decisions this is the favourable outcome, “low risk”. Rates among true labels are those
-    of “high risk”: ProPublica counted people who are called high risk and are not arrested again.
-    """
-    return 1 if _needs_labels(constraints) else 0
 
 
 def _needs_labels(constraints: str) -> bool:
@@ -162,23 +108,32 @@ def split(seed: int) -> DemoRows:
     return DemoRows(table.data, table.target, race, train, fit, test)
 
 
-def new_update(
-    method: str, model: Any, constraints: str, seed: int, parameters: dict[str, Any]
-) -> Any:
-    """Return the update of the demo, not fitted."""
-    import commod
+def new_update(options: Options, model: Any) -> Update:
+    """Return the update of the demo, not fitted; refuse a target and a direction for COMMOD.
 
-    own: dict[str, Any] = {}
-    if method == "COMMOD":
-        own = {"random_state": seed, "training": {"progress": False}}
-    return getattr(commod, method)(
-        model,
-        constraints=constraints,
-        pos_label=_counted_label(constraints),
-        favorable_label=0,
-        **own,
-        **parameters,
-    )
+    The label whose rates are compared is the favourable outcome, “low risk”, for all decisions.
+    Rates among true labels are those of “high risk”: ProPublica counted people who are called high
+    risk and are not arrested again.
+    """
+    from commod import COMMOD, ControlledDebiaser
+
+    counts_errors = _needs_labels(options.constraints)
+    common: dict[str, Any] = {
+        "constraints": options.constraints,
+        "pos_label": 1 if counts_errors else 0,
+        "favorable_label": 0,
+    }
+    told = {"target": options.target, "direction": options.demo_direction}
+    stated: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
+    if options.method == "COMMOD":
+        for name in stated:
+            raise InputError(f"--{name} belongs to --method ControlledDebiaser; this is COMMOD.")
+        common |= {"random_state": options.seed, "training": {"progress": False}}
+        return COMMOD(model, lambda_fair=3.0, lambda_ratio=0.2, **common)
+    common |= {"direction": "gains_only", "max_margin": MAX_MARGIN}
+    if not counts_errors:
+        common["target"] = TARGET
+    return ControlledDebiaser(model, **(common | stated))
 
 
 def base_model(rows: DemoRows) -> Any:
@@ -196,9 +151,11 @@ def base_model(rows: DemoRows) -> Any:
     return model.fit(rows.X.loc[rows.train], rows.y[rows.train])
 
 
-def _beside(update: Any, rows: DemoRows) -> list[Audit]:
+def _beside(update: Update, rows: DemoRows) -> list[Audit]:
     """Return the audit of gains only, or of losses only where the update itself is gains only."""
-    if not hasattr(update, "direction"):  # COMMOD states none
+    from commod import COMMOD
+
+    if isinstance(update, COMMOD):  # COMMOD states none
         return []
     from sklearn.base import clone
 
@@ -208,7 +165,7 @@ def _beside(update: Any, rows: DemoRows) -> list[Audit]:
     return [audit]
 
 
-def _audited(update: Any, rows: DemoRows) -> tuple[Audit, Explanation]:
+def _audited(update: Update, rows: DemoRows) -> tuple[Audit, Explanation]:
     """Return the audit and the explanation of an update on the people whom nobody has seen."""
     import commod
 
@@ -228,12 +185,18 @@ def _audited(update: Any, rows: DemoRows) -> tuple[Audit, Explanation]:
     return audit, explanation
 
 
-def _write(update: Any, audit: Audit, rows: DemoRows, folder: Path, printer: DemoPrinter) -> Path:
+def _write(
+    update: Update,
+    audit: Audit,
+    rows: DemoRows,
+    folder: Path,
+    printer: DemoPrinter,
+) -> Path:
     """Write report, ledger and audit, and print their names; return the path of the report."""
     import commod
     from commod._io.files import write_whole, written_together
 
-    is_commod = not hasattr(update, "direction")
+    is_commod = isinstance(update, commod.COMMOD)
     grid: dict[str, Any] = {"grid": {"lambda_fair": LAMBDAS}} if is_commod else {}
     with warnings.catch_warnings(), written_together():
         warnings.simplefilter("ignore")
@@ -247,16 +210,16 @@ def _write(update: Any, audit: Audit, rows: DemoRows, folder: Path, printer: Dem
     return path
 
 
-def _open(update: Any, rows: DemoRows, report: Path, printer: DemoPrinter) -> None:
+def _open(update: Update, rows: DemoRows, report: Path, printer: DemoPrinter) -> None:
     """Open the page of the update until Ctrl-C; the report where a method has no page."""
     import webbrowser
 
-    if not hasattr(update, "direction"):
+    import commod
+    from commod.cli.debias import in_browser
+
+    if isinstance(update, commod.COMMOD):
         webbrowser.open(report.resolve().as_uri())
         return
-    import commod
-    from commod.cli.explore import in_browser
-
     with commod.explore(update, **rows.fit_rows, label_names=LABELS) as page:
         printer.text(f"Page: {page.url}")
         printer.text("Do not share the address. Press Ctrl-C to end.")
