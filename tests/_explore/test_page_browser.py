@@ -1,8 +1,6 @@
 """The page in a real browser: Debian's Chromium, driven by Playwright."""
 
-import os
 import re
-import signal
 import warnings
 
 import numpy as np
@@ -101,13 +99,6 @@ def press(tab, name):
     tab.keyboard.press("Enter")
 
 
-def pause_worker(page):
-    """Pause the process of the next search: a search of 400 rows ends before a slow click."""
-    worker = page._session._worker
-    worker.warm_up()
-    os.kill(worker._process.pid, signal.SIGSTOP)
-
-
 def serious_findings(tab):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     found = axe.run(tab).response["violations"]
@@ -177,7 +168,7 @@ def assert_a_typed_number_acts_and_two_tabs_show_the_same(one, two, expect):
     expect(number).not_to_have_value("0.0123")
 
 
-def test_a_column_is_locked_a_search_makes_gains_only_and_the_patch_is_saved(
+def test_a_column_is_locked_a_fit_makes_gains_only_and_the_patch_is_saved(
     visit, expect, tmp_path, served
 ):
     tab = visit(accept_downloads=True)
@@ -186,8 +177,8 @@ def test_a_column_is_locked_a_search_makes_gains_only_and_the_patch_is_saved(
     expect(tab.locator("#message")).to_contain_text("lock age")
     assert tab.evaluate("document.activeElement.closest('#columns') !== null")  # the focus stays
     tab.get_by_label("Direction").select_option("gains_only")
-    tab.get_by_role("button", name="Search for this update").click()
-    expect(tab.locator("#message")).to_contain_text("ended after")
+    tab.get_by_role("button", name="Fit this update").click()
+    expect(tab.locator("#message")).to_contain_text("fitted again")
     expect(tab.locator("#summary")).to_contain_text("▼ 0 lose")
     expect(tab.locator("#without-losses")).to_be_hidden()
     with tab.expect_download() as saved:
@@ -212,17 +203,14 @@ def assert_an_error_stays_while_slower_parts_follow(tab, expect):
     assert "step" in tab.locator("#error").inner_text()
 
 
-def test_a_wrong_request_is_said_and_a_fit_can_be_stopped(visit, expect, served):
+def test_a_wrong_request_is_said_and_nothing_changes(visit, expect):
     tab = visit()
+    before = lead(tab)
     assert_an_error_stays_while_slower_parts_follow(tab, expect)
     tab.get_by_label("Number or id").fill("99999999")
     tab.get_by_role("button", name="Show the reasons").click()
     expect(tab.locator("#error")).to_contain_text("rows must be positions")
-    before = lead(tab)
-    pause_worker(served)
-    tab.get_by_role("button", name="Search for this update").click()
-    expect(tab.locator("#elapsed")).to_contain_text(re.compile("so far: [a-z]"))
-    expect(tab.locator("#job")).to_be_in_viewport()  # also for a user who has scrolled down
-    tab.get_by_role("button", name="Stop the search").click()
-    expect(tab.locator("#message")).to_contain_text("stopped")
-    assert lead(tab) == before
+    tab.locator("#target").fill("1.5")
+    tab.get_by_role("button", name="Fit this update").click()
+    expect(tab.locator("#error")).to_contain_text("target")
+    assert lead(tab) == before and not tab.locator("#job").is_visible()

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 
 import commod
 from commod import ControlledDebiaser, ScoreColumn
-from commod._explore import worker as worker_module
 from commod._explore.edits import PeopleOfFit, without_warnings
 from commod._explore.server import open_session
 from commod._explore.session import VersionConflictError
-from commod._explore.worker import Worker, WorkerFailedError, WorkerStoppedError
 from commod.constraints import DemographicParity, MinimumRate
 from commod.exceptions import InputError, InputTypeError
 from evidence_updates import with_evidence
@@ -240,7 +238,7 @@ def test_a_request_that_cannot_be_read_is_refused(request_):
     session = session_of()
     with pytest.raises(InputError):
         session.fit(1, request_)
-    assert session.state(1)["job"] is None
+    assert session.state(1)["version"] == 1
 
 
 @pytest.mark.parametrize(
@@ -274,120 +272,52 @@ def test_other_updates_and_promises_are_refused():
 # Fits
 
 
-class Unsendable(ScoreColumn):
-    """A base model that no other process can have."""
-
-    def __reduce__(self):
-        raise TypeError("stay here")
-
-
-def finished(session):
-    session._job.wait(120)
-    return session.state()
-
-
-def test_fits_run_in_another_process_can_be_stopped_and_keep_locks():
+def test_fits_follow_the_request_and_keep_locks_and_edited_points():
     session = session_of()
-    try:
-        session.edit(1, {"age": 0.01})
-        session.refit(2)
-        with pytest.raises(InputError, match="running"):
-            session.fit(2, {})
-        assert finished(session)["job"]["error"] == ""
-        assert dict(session.update.scorecard_.rows())["age"] == 0.01
-        session.edit(3, {"town": "lock"})
+    session.edit(1, {"age": 0.01})
+    session.refit(2)
+    assert dict(session.update.scorecard_.rows())["age"] == 0.01
+    session.edit(3, {"town": "lock"})
+    with pytest.raises(InputError, match="target"):
         session.fit(4, {"target": 7})
-        assert "target" in finished(session)["job"]["error"]
-        session.fit(4, {"target": 0.95, "direction": "gains_only"})
-        state = finished(session)
-        assert (state["job"]["state"], state["version"]) == ("done", 5)
-        assert (session.update.target_, session.update.n_losses_) == (0.95, 0)
-        assert state["request"]["locked"] == ["town"]
-        assert "town" not in session.update.scorecard_.columns_used
-        assert state["job"]["step"] == "counting for the page"  # the last step of a fit
-        session.fit(5, {"points": "integers", "max_lines": 3, "locked": []})
-        state = finished(session)
-        assert session.update.scorecard_.is_whole and state["card"]["whole"]
-        assert (state["request"]["points"], state["request"]["max_lines"]) == ("integers", 3)
-        name = session.update.scorecard_.rows()[0][0]
-        with pytest.raises(InputError, match="whole numbers"):
-            session.edit(6, {name: 0.5})
-        session.edit(6, {name: 1})
-        session.refit(7)
-        assert finished(session)["job"]["error"] == ""
-        assert session.update.scorecard_.is_whole
-        assert dict(session.update.scorecard_.rows())[name] == 1
-        session.fit(8, {"target": 0.9})
-        session.stop()
-        state = finished(session)
-        assert (state["job"]["state"], state["version"]) == ("stopped", 8)
-    finally:
-        session.close()
+    state = session.fit(4, {"target": 0.95, "direction": "gains_only"})
+    assert (state["version"], state["step"]) == (5, None)
+    assert (session.update.target_, session.update.n_losses_) == (0.95, 0)
+    assert state["request"]["locked"] == ["town"]
+    assert "town" not in session.update.scorecard_.columns_used
 
 
-def test_a_model_that_cannot_be_sent_is_fitted_here():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        update = ControlledDebiaser(
-            Unsendable("score"), target=0.9, target_on="fit_rows", borderline=0
-        ).fit(X, Y, sensitive_features=GROUPS)
-    worker = Worker(PeopleOfFit(**PEOPLE), update.estimator_)
-    task = "fit", ControlledDebiaser(**{**update.get_params(), "target": 0.95})
-    assert worker.run(task).target_ == 0.95
-    with pytest.raises(WorkerFailedError, match="target"):
-        worker.run(("fit", ControlledDebiaser(**{**update.get_params(), "target": 7})))
-    worker.stop()
+def test_whole_numbers_can_be_asked_for_and_stay_whole():
+    session = session_of()
+    state = session.fit(1, {"points": "integers", "max_lines": 3})
+    assert session.update.scorecard_.is_whole and state["card"]["whole"]
+    assert (state["request"]["points"], state["request"]["max_lines"]) == ("integers", 3)
+    name = session.update.scorecard_.rows()[0][0]
+    with pytest.raises(InputError, match="whole numbers"):
+        session.edit(2, {name: 0.5})
+    session.edit(2, {name: 1})
+    session.refit(3)
+    assert session.update.scorecard_.is_whole
+    assert dict(session.update.scorecard_.rows())[name] == 1
 
 
-@pytest.fixture
-def worker():
-    worker = Worker(PeopleOfFit(**PEOPLE), UPDATE.estimator_)
-    yield worker
-    worker.stop()
+def test_a_fit_tells_its_steps_and_gives_way_to_an_edit_that_came_meanwhile():
+    session, steps = session_of(), []
+    people = session._people
 
+    class EditedMeanwhile:
+        """Labels that somebody else edits while they are read."""
 
-def test_a_task_that_is_stopped_while_its_process_starts_is_not_run_here(worker):
-    answers = []
+        def __array__(self, *_, **__):
+            steps.append(session.state(1)["step"])
+            session.edit(1, {"age": 0.01})
+            return np.asarray(Y)
 
-    def run():
-        try:
-            answers.append(worker.run(("fit", ControlledDebiaser(**UPDATE.get_params()))))
-        except WorkerStoppedError as error:
-            answers.append(type(error))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    while worker._process is None:
-        thread.join(0.001)
-    worker.stop()
-    thread.join(60)
-    assert answers == [WorkerStoppedError]
-
-
-def test_a_stop_while_the_rows_are_sent_does_not_mean_that_they_cannot_be_sent(worker, monkeypatch):
-    send = worker_module.send
-
-    def stopped(stream, message):
-        worker.stop()  # which closes the stream
-        send(stream, message)
-
-    monkeypatch.setattr(worker_module, "send", stopped)
-    with pytest.raises(WorkerStoppedError):
-        worker.run(("fit", UPDATE))
-    monkeypatch.undo()
-    assert worker.run(("fit", ControlledDebiaser(**UPDATE.get_params()))).target_ == UPDATE.target_
-    assert worker._process is not None  # it ran there
-    with pytest.raises(WorkerStoppedError):  # a task that nobody wants any more does not begin
-        worker.run(("fit", UPDATE), is_wanted=lambda: False)
-
-
-def test_the_end_of_a_stopped_task_leaves_the_next_process_alone(worker):
-    worker.warm_up()
-    stopped = worker._process
-    worker.stop()
-    worker.warm_up()
-    worker._end(stopped)  # as the thread of the stopped task does, perhaps later
-    assert worker._process is not stopped and worker._process.poll() is None
+    session._people = people._replace(y=EditedMeanwhile())
+    with pytest.raises(VersionConflictError, match="meanwhile"):
+        session.fit(1, {"target": 0.8})
+    assert steps[0] == "reading the rows" and session.state()["step"] is None
+    assert len(session.state()["history"]) == 2 and session.update.edits_
 
 
 def test_overlapping_blocks_of_threads_restore_the_filters():
@@ -444,12 +374,11 @@ def test_of_two_tabs_that_edit_at_once_one_is_told():
     assert dict(session.update.scorecard_.rows())["age"] not in told
 
 
-def test_a_patch_is_saved_whole_while_others_stop_and_edit():
+def test_a_patch_is_saved_whole_while_others_edit():
     session, saved = session_of(), []
     session.edit(1, {"age": 0.01}, by="Ada")
     thread = threading.Thread(target=lambda: saved.append(session.save_patch()))
     thread.start()
-    session.stop()
     session.edit(2, {"town": "drop"}, by="Ben")
     thread.join(60)
     authors = [record.by for record in commod.Patch.from_json(saved[0]["text"]).history]

@@ -55,7 +55,6 @@ ACTIONS = {
     "redo": ("version",),
     "fit": ("version", "request"),
     "refit": ("version", "by", "note"),
-    "stop": (),
     "terms": ("search",),
     "segments": (),
     "trade_off": (),
@@ -290,7 +289,7 @@ class Explorer:
     def __init__(self, session: Session, server: PageServer) -> None:
         self._session = session
         self.url = server.url
-        self._end = weakref.finalize(self, _stop, session, server)
+        self._end = weakref.finalize(self, _stop, server)
 
     @property
     def update(self) -> Any:
@@ -298,7 +297,7 @@ class Explorer:
         return self._session.update
 
     def stop(self) -> None:
-        """Stop the server and a running fit; `update` stays as it is."""
+        """Stop the server; `update` stays as it is."""
         self._end()
 
     def wait(self) -> None:
@@ -401,11 +400,9 @@ def serve(session: Session, *, in_notebook: bool, port: int = 0) -> Explorer:
     """Start the server of a session in a thread of its own."""
     server = PageServer(session, in_notebook=in_notebook, port=port)
     threading.Thread(target=server.serve_forever, name="commod-page", daemon=True).start()
-    session.warm_up()
     return Explorer(session, server)
 
 
-def _stop(session: Session, server: PageServer) -> None:
+def _stop(server: PageServer) -> None:
     server.shutdown()
     server.server_close()
-    session.close()

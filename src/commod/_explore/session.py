@@ -1,4 +1,4 @@
-"""Hold the state of an exploration: drafts with undo and redo, a kept draft, and a running fit.
+"""Hold the state of an exploration: drafts with undo and redo, and a kept draft.
 
 Every public method answers one request of the page. Methods may be called from several threads.
 A request that changes something names the version it has seen: where another tab was faster, the
@@ -11,8 +11,8 @@ import inspect
 import re
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,7 @@ from commod import constraints
 from commod._data.codes import plain
 from commod._explore import views
 from commod._explore.draft import Draft, FittedBase, OutdatedError, Turns
-from commod._explore.edits import FittedRows, PeopleOfFit
-from commod._explore.worker import Worker, WorkerFailedError, WorkerStoppedError
+from commod._explore.edits import FittedRows, PeopleOfFit, build, without_warnings
 from commod._record import Audit, EditRecord
 from commod._reporting.audit import audit as make_audit
 from commod._reporting.render import report
@@ -34,6 +33,7 @@ from commod.metrics._constraint import CONSTRAINTS
 from commod.patch import Patch
 from commod.updates._controlled_parameters import CHOICES as CONTROLLED
 from commod.updates._edit import EditPlan
+from commod.updates._interface import listening
 from commod.updates.controlled import ControlledDebiaser
 
 MAX_DRAFTS = 200  # that undo can return to
@@ -71,8 +71,7 @@ class Session:
         self._kept: Draft | None = None
         self._previewed: Draft | None = None
         self._version = 1
-        self._worker = Worker(people, update.estimator_)
-        self._job: FitJob | None = None
+        self._step: str | None = None  # of a fit that runs
 
     def _base(self, update: ControlledDebiaser) -> FittedBase:
         return FittedBase(FittedRows(update, self._people), self._label_names, self._pause)
@@ -82,17 +81,6 @@ class Session:
         self._turns.give_way()
         if self.draft is not draft:
             raise OutdatedError
-
-    def warm_up(self) -> None:
-        """Start the process that fits; the first fit then needs not wait for it."""
-        self._worker.warm_up()
-
-    def close(self) -> None:
-        """Stop a running fit and its process."""
-        with self._lock:
-            if self._job is not None:
-                self._job.stop()
-        self._worker.stop()
 
     @property
     def draft(self) -> Draft:
@@ -112,10 +100,10 @@ class Session:
         with self._lock:
             draft, place, version = self.draft, self._place, self._version
             history = [one.words for one in self._drafts]
-            kept, job = self._kept, self._job
+            kept, step = self._kept, self._step
         small = {
             "version": version,
-            "job": None if job is None else job.view(),
+            "step": step,
             "place": place,
             "history": [plain(words) for words in history[-MAX_DRAFTS:]],
             "can_undo": place > 0,
@@ -184,20 +172,23 @@ class Session:
     def _check_version(self, version: Any) -> None:
         if version != self._version:
             raise VersionConflictError(
-                "Another tab has changed the update meanwhile. The page now shows the new state; "
-                "repeat the change where it is still wanted."
+                "Another tab, or an edit, has changed the update meanwhile. The page now shows the "
+                "new state; repeat the change if it is still wanted."
             )
 
     # -- fits --------------------------------------------------------------------------------------
 
     def fit(self, version: Any, request: Any) -> dict[str, Any]:
-        """Begin to search for another update, with a target, caps or locked columns changed."""
+        """Fit another update, with a target, caps or locked columns changed."""
         draft = self.draft
         update = type(draft.base.update)(**changed_parameters(draft, request))
-        return self._begin(version, ("fit", update), "fitted again")
+        X, y, groups = self._people
+        return self._fitted(
+            version, lambda: update.fit(X, y, sensitive_features=groups), "fitted again"
+        )
 
     def refit(self, version: Any, by: Any = None, note: Any = None) -> dict[str, Any]:
-        """Begin to fit all terms again that were not edited; edited ones keep their points."""
+        """Fit all terms again that were not edited; edited ones keep their points."""
         draft = self.draft
         names = draft.base.fitted.encoding.term_names
         pinned = [name for name, edited in zip(names, draft.is_edited, strict=True) if edited]
@@ -209,31 +200,39 @@ class Session:
         for name in pin:
             find_terms(draft.base.fitted.encoding, name, parameter="pin")
         plan = EditPlan((), pin, "target", True, _text(by, "by"), _text(note, "note"))
-        return self._begin(version, ("edit", (draft, plan)), "fitted the other terms again")
+        return self._fitted(
+            version,
+            lambda: build(draft.update, draft.base.fitted, plan),
+            "fitted the other terms again",
+        )
 
-    def _begin(self, version: Any, task: tuple[str, Any], words: str) -> dict[str, Any]:
+    def _fitted(
+        self, version: Any, fit: Callable[[], ControlledDebiaser], words: str
+    ) -> dict[str, Any]:
+        """Make the result of a fit the present draft, unless another change came meanwhile."""
         with self._lock:
             self._check_version(version)
-            if self._job is not None and self._job.is_running:
-                raise InputError("A fit is running already. Wait for it, or stop it first.")
-            self._job = FitJob(self._worker, task, words, self._take)
-            self._job.start()
-        return self.state(self._version)
-
-    def _take(self, job: FitJob, update: ControlledDebiaser) -> None:
-        """Make the result of a fit the present draft, unless the fit was stopped."""
-        draft = self._base(update).first(job.words)
-        draft.audit  # noqa: B018 - counted here, so that the page need not wait for it
+        with self._turns.edit(), self._told_steps(), without_warnings():  # the page has the status
+            draft = self._base(fit()).first(words)
+            draft.audit  # noqa: B018 - counted here, where nobody else has to wait for it
         with self._lock:
-            if self._job is job and not job.is_stopped:
-                self._append(draft)
+            self._check_version(version)
+            self._append(draft)
+            return self.state()
 
-    def stop(self) -> dict[str, Any]:
-        """Stop the running fit; nothing changes."""
-        with self._lock:
-            if self._job is not None:
-                self._job.stop()
-            return self.state(self._version)
+    @contextmanager
+    def _told_steps(self) -> Iterator[None]:
+        """Tell the page each step of a fit."""
+
+        def hear(step: str) -> None:
+            self._step = step
+
+        hear("reading the rows")
+        try:
+            with listening(hear):
+                yield
+        finally:
+            self._step = None
 
     # -- further views -------------------------------------------------------------------------
 
@@ -446,92 +445,6 @@ def _edit_lines(step: EditPlan | EditRecord, pin: Sequence[str], rows: str) -> l
 def _edit_text(edit: Any) -> str:
     values = {name: value for name, value in vars(edit).items() if name != "edit"}
     return f"{type(edit).__name__}({', '.join(f'{n}={v!r}' for n, v in values.items())})"
-
-
-# ---------------------------------------------------------------------------------------------
-# Run one fit beside the page: it tells how long it has run, and it can be stopped
-
-
-class FitJob:
-    """A fit in the background; `done` gets its result.
-
-    `task` is that of a worker. In an edit, a draft stands for its update: building it takes time,
-    so the job does it.
-    """
-
-    def __init__(
-        self,
-        worker: Worker,
-        task: tuple[str, Any],
-        words: str,
-        done: Callable[[FitJob, Any], None],
-    ) -> None:
-        self.words = words
-        self.is_stopped = False
-        self._worker, self._task, self._done = worker, task, done
-        self._began = time.monotonic()
-        self._seconds: float | None = None
-        self._error = ""
-        self._step = "starting"
-        self._thread = threading.Thread(target=self._run, name="commod-fit", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    @property
-    def is_running(self) -> bool:
-        """Return whether the fit has neither ended nor been stopped."""
-        return self._seconds is None and not self.is_stopped
-
-    def stop(self) -> None:
-        """End the fit at once; its result is dropped."""
-        if self.is_running:
-            self.is_stopped = True
-            self._worker.stop()
-
-    def wait(self, seconds: float | None = None) -> None:
-        """Wait until the fit has ended."""
-        self._thread.join(seconds)
-
-    def view(self) -> dict[str, Any]:
-        """Return the state of the fit for the page."""
-        seconds = time.monotonic() - self._began if self._seconds is None else self._seconds
-        state = "stopped" if self.is_stopped else "running" if self.is_running else "done"
-        return {
-            "state": "failed" if self._error else state,
-            "seconds": round(seconds, 1),
-            "step": self._step,
-            "error": self._error,
-        }
-
-    def _is_wanted(self) -> bool:
-        return not self.is_stopped
-
-    def _hear(self, step: str) -> None:
-        self._step = step
-
-    def _run(self) -> None:
-        try:
-            kind, given = self._task
-            if kind == "edit":
-                draft, plan = given
-                given = draft.update, plan
-            if not self.is_stopped:
-                update = self._worker.run((kind, given), self._hear, self._is_wanted)
-                self._step = "counting for the page"
-                self._done(self, update)
-        except WorkerStoppedError:
-            if not self.is_stopped:
-                self._error = "The process of the fit has ended, perhaps for lack of memory."
-        except WorkerFailedError as error:
-            self._error = str(error)
-        except Exception as error:  # the page must say so, whatever it was
-            self._error = f"{type(error).__name__}: {error}"
-        finally:
-            self._seconds = time.monotonic() - self._began
-            if self.is_stopped:
-                self._worker.warm_up()
 
 
 # ---------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@
     fill("history", ...state.history.map((words, i) => make(
       "li", i === state.place ? { "aria-current": "step" } : {}, name(words),
     )));
-    showJob(state.job);
+    showStep(state.step);
     if (!state.screen) return;
     showScreen(state.screen);
     lockable = state.request.columns;
@@ -158,18 +158,10 @@
     }, 400);
   };
 
-  const showJob = (job) => {
-    const isRunning = job !== null && job.state === "running";
-    get("job").hidden = !isRunning;
-    if (isRunning) get("elapsed").textContent = `A search is running, for ${Math.round(job.seconds)} seconds so far: ${job.step}.`;
-    if (wasRunning && !isRunning && job) {
-      if (job.state === "done") say(`The search has ended after ${job.seconds} seconds.`);
-      if (job.state === "stopped") say("The search was stopped. Nothing has changed.");
-      if (job.state === "failed") complain(job.error);
-    }
-    wasRunning = isRunning;
+  const showStep = (step) => {
+    get("job").hidden = !step;
+    if (step) get("step-now").textContent = `A fit is running: ${step}.`;
   };
-  let wasRunning = false;
 
   // The scorecard --------------------------------------------------------------------------------
 
@@ -339,13 +331,12 @@
   get("gains-only").addEventListener("click", () => begin("fit", () => ({ version, request: { direction: "gains_only" } })));
   get("refit").addEventListener("click", () => begin("refit", () => signed({})));
   const begin = (action, body) => inTurn(async () => {
-    const state = await ask(action, body());
-    if (!state) return;
-    show(state);
-    say("A search has begun. The page can be used meanwhile.");
     look();
+    const state = await ask(action, body());
+    show(state);
+    if (state) say(`${state.history[state.place]}.`);
+    else showStep(null);
   });
-  get("stop").addEventListener("click", async () => show(await ask("stop")));
 
   // Steps, files and people --------------------------------------------------------------------
 
@@ -407,7 +398,7 @@
   dark.addEventListener("change", nameTheme);
   nameTheme();
 
-  // Another tab, or a fit, may change the state.
+  // Another tab may change the state; while a fit runs, only its step is shown.
   const refresh = async () => {
     const response = await fetch("state", { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" });
     if (response.ok) show(await response.json());
@@ -416,16 +407,18 @@
   const look = async () => {
     clearTimeout(looking);
     try {
-      if (!document.hidden && !isEditing) {
+      if (!document.hidden) {
         const response = await fetch("state", {
           method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ seen: version }),
         });
-        if (response.ok && !isEditing) show(await response.json());
+        const state = await response.json();
+        if (!isEditing) show(state);
+        else showStep(state.step);
       }
     } catch {
       complain("The server does not answer. Was it stopped? Start it again and reload the page.");
     }
-    looking = setTimeout(look, wasRunning ? 300 : 2000);
+    looking = setTimeout(look, isEditing ? 300 : 2000);
   };
   refresh().then(look);
 })();
