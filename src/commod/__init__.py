@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from commod._reporting.render import report as report
     from commod._study.compare import Comparison as Comparison
     from commod._study.compare import compare as compare
-    from commod._study.curve import Frontier as Frontier
+    from commod._study.frontier import Frontier as Frontier
     from commod._study.frontier import frontier as frontier
     from commod._study.frontier import frontier_frame as frontier_frame
-    from commod._study.refits import Stability as Stability
+    from commod._study.stability import Stability as Stability
     from commod._study.stability import stability as stability
     from commod.patch import Patch as Patch
     from commod.updates import COMMOD as COMMOD
@@ -57,13 +57,13 @@ _HOMES = {
     "ControlledDebiaser": "commod.updates",
     "Explanation": "commod._reporting.explain",
     "Explorer": "commod._explore",
-    "Frontier": "commod._study.curve",
+    "Frontier": "commod._study.frontier",
     "FrontierDisplay": "commod._displays",
     "Ledger": "commod._reporting.audit",
     "Patch": "commod.patch",
     "Request": "commod._record",
     "ScoreColumn": "commod._data.base_model",
-    "Stability": "commod._study.refits",
+    "Stability": "commod._study.stability",
     "TRUSTED_TYPES": "commod._io.persistence",
     "audit": "commod._reporting.audit",
     "audit_frame": "commod._reporting.audit",

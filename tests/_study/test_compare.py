@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from commod import COMMOD, ScoreColumn, compare, frontier
-from commod._study.compare import _unbeaten
+from commod._study.pictures import unbeaten
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError
 from commod.metrics import fairness_value
@@ -171,7 +171,7 @@ def test_a_collapsed_model_is_counted_as_such_and_never_fair(comparison):
 
 def test_the_fewest_changes_that_reach_a_level(comparison):
     frame = comparison.frame()
-    table = comparison.changes_needed([0.7, 0.9], min_accuracy=0.6)
+    table = comparison.changes_needed([0.7, 0.9], max_accuracy_loss=comparison.base_accuracy - 0.6)
     for name in ("ours", "flip", "thresholds"):
         lines = frame[frame["method"] == name]
         for level in (0.7, 0.9):
@@ -234,7 +234,7 @@ def test_the_picture_says_what_dots_lines_and_crosses_are(comparison):
 
 def test_the_line_that_no_update_beats():
     fairness, cost = np.array([0.5, 0.9, 0.7, 0.9]), np.array([0.1, 0.3, 0.4, 0.2])
-    assert _unbeaten(fairness, cost).tolist() == [3, 0]
+    assert unbeaten(fairness, cost).tolist() == [3, 0]
 
 
 def test_names_come_from_classes_where_none_are_given(model, few):
@@ -316,8 +316,8 @@ def test_without_labels_accuracy_is_unknown_and_the_rest_is_there(model, rows):
     X, _, group = rows
     found = compare([MinimalFlip(model)], X, sensitive_features=group)
     assert found.frame()["accuracy"].isna().all()
-    with pytest.raises(InputError, match="min_accuracy needs true labels"):
-        found.changes_needed([0.8], min_accuracy=0.9)
+    with pytest.raises(InputError, match="max_accuracy_loss needs true labels"):
+        found.changes_needed([0.8], max_accuracy_loss=0.1)
     found.plot()
     matplotlib.pyplot.close("all")
 

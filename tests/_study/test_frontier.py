@@ -25,8 +25,8 @@ from commod import (
 )
 from commod._record import TradeOff, from_plain, to_plain
 from commod._reporting.explain import explain
-from commod._study import curve as _curve
-from commod._study.curve import Point
+from commod._study import frontier as _study
+from commod._study.frontier import Point
 from commod.datasets import make_biased
 from commod.exceptions import InputError, TargetWarning
 from commod.metrics import change_rate, fairness_value
@@ -308,7 +308,7 @@ def test_select_takes_the_fewest_changes_that_reach_the_target(curve, new):
 
 
 def test_select_does_not_depend_on_the_order_of_the_models(curve, new):
-    turned = Frontier(curve._points[::-1], curve._rows, curve.rows_word)
+    turned = Frontier(curve._points[::-1], curve._rows)
     for wanted in ({"target": 0.8}, {"max_changes": 0.05}):
         one, other = curve.select(**wanted), turned.select(**wanted)
         assert change_rate_of(one, new[0]) == change_rate_of(other, new[0])
@@ -480,7 +480,7 @@ def check_steps(curve, sign=1):
     pairs = {(line["fairness"], line["n_changes"]) for line in best}
     steps = [(step.fairness, step.n_changes) for step in found.steps]
     assert set(steps) <= pairs
-    assert len(steps) == min(len(pairs), _curve.MOST_STEPS)
+    assert len(steps) == min(len(pairs), _study.MOST_STEPS)
     assert steps == sorted(steps, key=lambda step: sign * step[0])
     assert [step[1] for step in steps] == sorted(step[1] for step in steps)
     ends = sorted(pairs, key=lambda pair: sign * pair[0])
@@ -518,8 +518,8 @@ def test_gains_are_losses_where_the_other_label_is_the_good_one(model, rows, new
 
 
 def test_many_updates_are_thinned_to_a_few_from_end_to_end(curve, monkeypatch):
-    monkeypatch.setattr(_curve, "MOST_STEPS", 5)
-    few = Frontier(curve._points, curve._rows, curve.rows_word)
+    monkeypatch.setattr("commod._study.frontier.MOST_STEPS", 5)
+    few = Frontier(curve._points, curve._rows)
     assert len(check_steps(few).steps) == 5
 
 
@@ -543,7 +543,7 @@ def test_a_target_that_gains_alone_miss_gets_losses_too():
 def test_a_few_efficient_updates_have_the_limit_of_blind_changes(
     model, rows, new, direction, monkeypatch
 ):
-    monkeypatch.setattr(_curve, "MOST_BLIND", 3)
+    monkeypatch.setattr("commod._study.frontier.MOST_BLIND", 3)
     update = quick_control(model, direction=direction)
     how = {"targets": [0.5, 0.6, 0.7, 0.8, 0.9, 0.98], "blind_limit": True, "describe": False}
     blind = trace(update, rows, new, **how)
@@ -599,7 +599,7 @@ def test_an_update_that_is_less_fair_than_the_base_model_is_no_step(short):
     worse = rows.before.copy()
     worse[poorer[:2]] = False
     points = [Point(FittedCandidate({}, None), worse), *short._points]
-    both = Frontier(points, rows, short.rows_word)
+    both = Frontier(points, rows)
     assert both.frame()["fairness"][0] < both.base_fairness
     assert min(step.fairness for step in both.trade_off().steps) >= both.base_fairness
     check_steps(both)

@@ -13,7 +13,6 @@ from sklearn.linear_model import LogisticRegression
 from commod import COMMOD, ControlledDebiaser, ScoreColumn, frontier_frame
 from commod._people import People
 from commod._study.evaluation import EvaluationRows
-from commod._study.frontier import EvaluationCounts
 from commod.constraints import DemographicParity, MinimumRate
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._constraint import get_constraint
@@ -162,7 +161,7 @@ def test_counts_measure_as_rows_do():
         _, first, line = np.unique(keys, axis=0, return_index=True, return_inverse=True)
         each = np.bincount(line.ravel()).astype(float)
         lines = replace(people.take(first), each=each)
-        counts = EvaluationCounts(lines, before[first], True, 1)
+        counts = EvaluationRows(lines, before[first], True, 1)
         theirs = counts.measure(np.bincount(line.ravel(), changed).astype(np.int64))
         assert theirs == pytest.approx(ours, nan_ok=True) and len(counts) == 400
         assert counts.limit_at(0.1) == rows.limit_at(0.1)

@@ -20,8 +20,7 @@ from sklearn.linear_model import LogisticRegression
 
 from commod import COMMOD, ScoreColumn
 from commod._record import from_plain, to_plain
-from commod._study.refits import agreement_of, count_uses
-from commod._study.stability import RowSampler, stability
+from commod._study.stability import RowSampler, agreement_of, count_uses, stability
 from commod._text.drawing import plain_text
 from commod.datasets import make_biased
 from commod.exceptions import InputError, InterruptionWarning, TargetWarning, TrainingWarning
@@ -151,7 +150,7 @@ def test_agreement_is_the_mean_jaccard_index_of_all_pairs(changed):
 def test_agreement_counts_in_blocks_as_in_one(monkeypatch):
     changed = np.random.RandomState(0).rand(5, 50) < 0.3
     whole = agreement_of(changed)
-    monkeypatch.setattr("commod._study.refits.BLOCK", 7)
+    monkeypatch.setattr("commod._study.stability.BLOCK", 7)
     assert agreement_of(changed) == pytest.approx(whole)
 
 
@@ -545,7 +544,7 @@ def test_the_steps_of_the_histogram_are_exact(n_refits):
 
 def refit_counts(times, n_refits, loses=False):
     """Return a Stability in which person i changes times[i] times."""
-    from commod._study.refits import Stability
+    from commod._study.stability import Stability
 
     share = times / n_refits
     return Stability(

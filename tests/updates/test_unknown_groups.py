@@ -391,13 +391,8 @@ def test_a_frontier_of_probabilities_is_measured_on_known_people(model, people):
         frontier(LPP(model), people.data, people.target, **given, **measured, **known)
 
 
-def test_other_studies_refuse_probabilities_with_a_way_out(model, people):
+def test_an_audit_refuses_probabilities_with_a_way_out(people):
     given = {"sensitive_probabilities": people.proba_sensitive}
-    update, rows = quick_control(model), (people.data, people.target)
-    with pytest.raises(InputError, match=r"Use commod\.frontier for ControlledDebiaser alone"):
-        compare([update], *rows, **given)
-    with pytest.raises(InputError, match="unknown_groups='ignore'"):
-        stability(update, *rows, **given)
     with pytest.raises(InputError, match="unknown_groups='ignore'"):
         audit(people.target, people.target, **given)
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from commod import ScoreColumn, compare, frontier
-from commod._study.curve import default_color
+from commod._study.pictures import default_color
 from commod.exceptions import InputError
 from commod.metrics import outscoring_probability
 from commod.rivals import LPP, MinimalFlip, RejectOption

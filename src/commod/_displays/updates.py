@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from commod._displays.base import Display, axes_or_new, check_fitted_update, width_in_inches
 from commod._record import Card, CardLine, Concept
 from commod._reporting.explain import make_card
-from commod._study.curve import Frontier
-from commod._study.frontier import frontier
+from commod._study.frontier import Frontier, frontier
 from commod._text import percent, points
 from commod._text.drawing import AFTER, BEFORE, bar_style, plain_text
 from commod.exceptions import InputError

@@ -6,7 +6,6 @@ import copy
 import inspect
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from numbers import Real
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -17,12 +16,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from commod._data.arrays import Floats
 from commod._data.groups import read_groups
-from commod._data.labels import check_label_parameter, check_length, distinct_labels, read_labels
+from commod._data.labels import check_length, distinct_labels, read_labels
 from commod._data.parameters import check_flag, check_number_parameter
 from commod._data.tables import n_rows_of
-from commod._study.curve import Frontier, Point
 from commod._study.evaluation import (
     EvaluationRows,
     as_decisions,
@@ -30,9 +27,9 @@ from commod._study.evaluation import (
     compared_groups,
     each_warning_once,
     read_evaluation_rows,
-    refuse_probabilities,
 )
-from commod._study.frontier import frontier
+from commod._study.frontier import Frontier, Point, frontier
+from commod._study.pictures import draw_method, zoom
 from commod._text import Table, n_of, number, percent, snippet, visible
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._language import AllOf
@@ -46,9 +43,9 @@ from commod.updates.base import BaseUpdate
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+TITLES = {False: "decide without the group", True: "need the group to decide"}
 SHARED_PARAMETERS = ("constraints", "min_group_size", "threshold", "pos_label", "favorable_label")
 DEFAULT_LEVELS = (0.6, 0.7, 0.8, 0.9)  # P-rules
 DISPARITY_SHARES = (0.75, 0.5, 0.25)  # shares of the base model's disparity
@@ -61,7 +58,6 @@ def compare(
     y: Any = None,
     *,
     sensitive_features: Any = None,
-    sensitive_probabilities: Any = None,
     estimator: Any = None,
     constraints: str | None = None,
     min_group_size: int | None = None,
@@ -83,9 +79,8 @@ def compare(
         `sensitive_features` if its `fit` takes them. `commod.rivals.lineup(model)` returns every
         method of this library.
     X, y, sensitive_features
-        The fit rows, as in an update's `fit`. The group of every person must be known.
-    sensitive_probabilities : default=None
-        Refused: most methods need the group of each person. `commod.frontier` takes probabilities.
+        The fit rows, as in an update's `fit`. The group of every person must be known: for
+        probabilities of groups use `commod.frontier`.
     estimator : fitted classifier or ScoreColumn, default=None
         The base model. Changes are counted against its decisions. Needed only if `methods` has no
         update.
@@ -127,22 +122,7 @@ def compare(
     >>> comparison.changes_needed([0.8, 0.9]).shape
     (4, 3)
     """
-    refuse_probabilities(
-        sensitive_probabilities,
-        "most methods need the group of each person. Use commod.frontier for ControlledDebiaser "
-        "alone, or pass sensitive_features of people whose group is known.",
-    )
     check_flag(progress, "progress", optional=True)
-    check_label_parameter(pos_label, "pos_label")
-    check_label_parameter(favorable_label, "favorable_label")
-    if constraints is not None:
-        read_constraints(constraints)
-    for name, value, kinds in (
-        ("min_group_size", min_group_size, (int, np.integer)),
-        ("threshold", threshold, (float, np.floating)),
-    ):
-        if value is not None:
-            check_number_parameter(value, name, kinds)
     named = _named(methods)
     _check_known_groups(named.values(), X, sensitive_features)
     given = (constraints, min_group_size, threshold, pos_label, favorable_label)
@@ -153,7 +133,7 @@ def compare(
     frontiers: dict[str, Frontier] = {}
     failures: dict[str, str] = {}
     with each_warning_once(), progress_bar("compare", progress, "methods") as report:
-        common = _CommonRows.read(reference, fit_rows, eval_rows)
+        common = _CommonRows(reference, fit_rows, eval_rows)
         for done, (name, method) in enumerate(named.items()):
             try:
                 frontiers[name] = common.frontier(method)
@@ -216,21 +196,6 @@ def _named_by_class(methods: Any) -> dict[str, Any]:
 class _BaseModel(Rival):
     """The base model as an update that changes nothing. It reads the rows for all methods."""
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        constraints: str = "demographic_parity",
-        min_group_size: int = 30,
-        threshold: float = 0.5,
-        pos_label: Any = None,
-        favorable_label: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.strength = 0.0
-        self.constraints, self.min_group_size = constraints, min_group_size
-        self.threshold, self.pos_label, self.favorable_label = threshold, pos_label, favorable_label
-
     def _stated(self) -> AllOf:
         """Return all constraints: a base model changes nothing, so it stands beside any of them."""
         return read_constraints(self._fitted_param("constraints"))
@@ -253,17 +218,15 @@ def _reference(methods: Iterable[Any], estimator: Any, given: dict[str, Any]) ->
                 "are counted against: pass estimator=model."
             )
         return _BaseModel(estimator, **settings)
-    first = updates[0]
-    for other in updates[1:]:
-        _check_same(type(other).__name__, first, _parameters(other))
+    first, *others = updates
     if estimator is not None:
         settings["estimator"] = estimator
+    shared = (*SHARED_PARAMETERS, "estimator")
+    for other in others:
+        own = {name: getattr(other, name) for name in shared}
+        _check_same(type(other).__name__, first, own)
     _check_same("compare", first, settings)
-    return _BaseModel(**_parameters(first))
-
-
-def _parameters(update: BaseUpdate) -> dict[str, Any]:
-    return {name: getattr(update, name) for name in (*SHARED_PARAMETERS, "estimator")}
+    return _BaseModel(**{name: getattr(first, name) for name in shared})
 
 
 def _check_same(owner: str, first: BaseUpdate, settings: Mapping[str, Any]) -> None:
@@ -284,30 +247,21 @@ def _check_same(owner: str, first: BaseUpdate, settings: Mapping[str, Any]) -> N
         )
 
 
-@dataclass(frozen=True)
 class _CommonRows:
     """The rows on which all methods are fitted and measured, and the base model.
 
-    `eval_rows` are the rows that the user gave, `measured_rows` those that methods are measured on;
-    `rows` are the same after reading.
+    `given` are the rows to measure on as the user passed them, `measured` those that methods are
+    measured on; `rows` are the same after reading. An error in them is raised before any method is
+    fitted.
     """
 
-    reference: _BaseModel
-    fit_rows: RawRows
-    eval_rows: RawRows
-    measured_rows: RawRows
-    rows: EvaluationRows
-    rows_word: str
-
-    @classmethod
-    def read(cls, reference: _BaseModel, fit_rows: RawRows, eval_rows: RawRows) -> _CommonRows:
-        """Read the rows once, so that an error in them is raised before any method is fitted."""
-        measured, rows_word = choose_evaluated(fit_rows, eval_rows)
+    def __init__(self, reference: _BaseModel, fit_rows: RawRows, given: RawRows) -> None:
+        self.reference, self.fit_rows, self.given = reference, fit_rows, given
+        self.measured, rows_word = choose_evaluated(fit_rows, given)
         reference.fit(fit_rows.X, fit_rows.y, sensitive_features=fit_rows.sensitive_features)
-        base = reference._read_rows(measured.X).base
+        base = reference._read_rows(self.measured.X).base
         compared = compared_groups(reference, fit_rows)
-        rows = read_evaluation_rows(reference, compared, base, measured)
-        return cls(reference, fit_rows, eval_rows, measured, rows, rows_word)
+        self.rows = read_evaluation_rows(reference, compared, base, self.measured, rows_word)
 
     def frontier(self, method: Any) -> Frontier:
         """Return the frontier of an update; another classifier has a frontier of one point."""
@@ -321,9 +275,7 @@ class _CommonRows:
             self.fit_rows.X,
             self.fit_rows.y,
             sensitive_features=self.fit_rows.sensitive_features,
-            X_eval=self.eval_rows.X,
-            y_eval=self.eval_rows.y,
-            sensitive_features_eval=self.eval_rows.sensitive_features,
+            **self.given.by_name("_eval"),
             describe=False,
         )
 
@@ -336,14 +288,13 @@ class _CommonRows:
         return Frontier(
             [Point(FittedCandidate({}, fitted), after)],
             self.rows,
-            self.rows_word,
             fit_seconds=fit_seconds,
             needs_sensitive_features=needs_groups,
         )
 
     def _decisions(self, classifier: Any, needs_groups: bool) -> Decisions:
         """Return decisions, or probabilities of a positive one where a classifier has them."""
-        X, _, sensitive_features = self.measured_rows
+        X, _, sensitive_features = self.measured
         groups = {"sensitive_features": sensitive_features} if needs_groups else {}
         name, n = type(classifier).__name__, len(self.rows.before)
         if hasattr(classifier, "decision_proba"):
@@ -436,15 +387,13 @@ class Comparison:
         self.left_out = dict(left_out or {})
         self._updates = frozenset(updates)
         self.constraints = rows.constraint.name
-        self.base_fairness = rows.fairness(rows.before)
-        self.base_accuracy = rows.accuracy(rows.before)
+        self.base_fairness, self.base_accuracy = rows.base_fairness, rows.base_accuracy
         self._rows = rows
 
     def __repr__(self) -> str:
         text = (
             f"Comparison of {n_of(len(self.frontiers), 'method')}, {self._rows.metric} "
-            f"{self.base_fairness:.3f} before, measured on "
-            f"{self._rows.name_with_left_out(self._rows_word)}\n"
+            f"{self.base_fairness:.3f} before, measured on {self._rows.name}\n"
             f"{self.changes_needed().to_string(float_format='{:.3f}'.format, na_rep='-')}"
         )
         for name, reason in (self.failures | self.left_out).items():
@@ -452,24 +401,14 @@ class Comparison:
         return visible(text, keep="\n")
 
     def _repr_html_(self) -> str:
-        rows = self._rows.name_with_left_out(self._rows_word)
-        sentences = [
+        sentence = (
             f"The base model has {self._rows.metric} {number(self.base_fairness, 3)} on the "
-            f"{rows}. For each method, the best update on these rows counts. plot() draws all."
-        ]
-        tables = [self._notebook_table()]
-        if self.failures:
-            failed = list(self.failures.items())
-            tables.append(("Methods that could not be fitted", ("method", "error"), failed))
-        if self.left_out:
-            others = list(self.left_out.items())
-            tables.append(("Methods that are left out", ("method", "reason"), others))
-        return snippet(f"Comparison of {n_of(len(self.frontiers), 'method')}", sentences, tables)
-
-    def _notebook_table(self) -> Table:
+            f"{self._rows.name}. For each method, the best update on these rows counts. plot() "
+            "draws all."
+        )
         needed = self.changes_needed()
         levels = needed.columns[1:]
-        rows = [
+        cells = [
             (
                 name,
                 "yes" if line["needs group"] else "no",
@@ -479,8 +418,17 @@ class Comparison:
         ]
         sign = "≥" if self._rows.constraint.higher_is_fairer else "≤"
         header = ("method", "needs the group", *(f"{sign} {level:g}" for level in levels))
-        caption = f"Share of decisions changed to reach each {self._rows.metric}"
-        return caption, header, rows
+        tables: list[Table] = [
+            (f"Share of decisions changed to reach each {self._rows.metric}", header, cells)
+        ]
+        for caption, noun, methods in (
+            ("Methods that could not be fitted", "error", self.failures),
+            ("Methods that are left out", "reason", self.left_out),
+        ):
+            if methods:
+                tables.append((caption, ("method", noun), list(methods.items())))
+        title = f"Comparison of {n_of(len(self.frontiers), 'method')}"
+        return snippet(title, [sentence], tables)
 
     def frame(self) -> pd.DataFrame:
         """Return one line per update of every method as a pandas frame.
@@ -511,7 +459,6 @@ class Comparison:
         self,
         levels: Sequence[float] | None = None,
         *,
-        min_accuracy: float | None = None,
         max_accuracy_loss: float | None = None,
     ) -> pd.DataFrame:
         """Return the fewest changes with which each method reaches each level of fairness.
@@ -521,8 +468,6 @@ class Comparison:
         levels : sequence of float, default=None
             Floors on the P-rule or ceilings on the disparity. None: those of 0.6, 0.7, 0.8 and 0.9
             that are above the base model's P-rule, or 75 %, 50 % and 25 % of its disparity.
-        min_accuracy : float, default=None
-            Count only updates with at least this accuracy.
         max_accuracy_loss : float, default=None
             Count only updates that lose at most this accuracy against the base model.
 
@@ -543,7 +488,16 @@ class Comparison:
         import pandas as pd
 
         levels = self._default_levels() if levels is None else self._read_levels(levels)
-        floor = self._accuracy_floor(min_accuracy, max_accuracy_loss)
+        floor = -np.inf
+        if max_accuracy_loss is not None:
+            if np.isnan(self.base_accuracy):
+                raise InputError(
+                    "max_accuracy_loss needs true labels, which are not known on these rows."
+                )
+            limits = {"min_val": -1, "max_val": 1}
+            floor = self.base_accuracy - check_number_parameter(
+                max_accuracy_loss, "max_accuracy_loss", Real, **limits
+            )
         table = {
             name: [self._fewest(name, level, floor) for level in levels] for name in self.frontiers
         }
@@ -566,6 +520,8 @@ class Comparison:
         limit is black, and a cross marks the base model.
         """
         import matplotlib.pyplot as plt
+        from matplotlib.lines import Line2D
+        from matplotlib.ticker import PercentFormatter
 
         frame, limit_curve, constraint = self.frame(), self.limit_curve(), self._rows.constraint
         kinds = sorted(frame["needs_sensitive_features"].unique())
@@ -582,31 +538,39 @@ class Comparison:
             of_kind = frame[frame["needs_sensitive_features"] == needs_group]
             for i, (name, lines) in enumerate(of_kind.groupby("method", sort=False)):
                 style = {"color": f"C{i % 10}", "ls": ("-", "--", ":")[i // 10 % 3]}
-                _draw_method(top, bottom, str(name), lines, style, constraint.higher_is_fairer)
+                draw_method(top, bottom, str(name), lines, style, constraint.higher_is_fairer)
             top.plot(*limit_curve, color="black", lw=1.4, label="fewest possible changes", zorder=3)
             for ax, value in ((top, 0.0), (bottom, self.base_accuracy)):
                 ax.plot([self.base_fairness], [value], "x", color="black", ms=8, zorder=4)
             top.set_title(TITLES[bool(needs_group)])
             top.legend(frameon=False, fontsize=8, loc="upper left")
-            bottom.set_xlabel(f"{self._rows.metric} on the {self._rows_word}")
-        _label_rows(grid, has_accuracy=not frame["accuracy"].isna().all())
-        _explain_marks(figure)
-        _zoom(grid, self.base_fairness, constraint.ideal)
+            bottom.set_xlabel(f"{self._rows.metric} on the {self._rows.rows_word}")
+        top, bottom = grid[:, 0]
+        top.set_ylabel("share of decisions changed")
+        top.yaxis.set_major_formatter(PercentFormatter(1.0))
+        bottom.set_ylabel("accuracy")
+        if frame["accuracy"].isna().all():
+            middle = {"ha": "center", "transform": bottom.transAxes}
+            bottom.text(0.5, 0.5, "true labels not known", **middle)
+        marks = [
+            Line2D([], [], color="grey", marker="o", ms=4, alpha=0.5, ls="", label="one update"),
+            Line2D([], [], color="grey", lw=1.3, label="updates that no other of its method beats"),
+            Line2D([], [], color="black", marker="x", ms=8, ls="", label="base model"),
+        ]
+        below: Any = {"loc": "outside lower center", "ncols": 3, "frameon": False, "fontsize": 8}
+        figure.legend(handles=marks, **below)
+        zoom(grid, self.base_fairness, constraint.ideal)
         return figure
 
-    def limit_curve(self, n_points: int = 60) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def limit_curve(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return levels from the base model's fairness to parity, and the limit at each.
 
         The limit is in expectation: a smooth curve that no method is below. In whole people it
         would have steps, and a jump where rates must be exactly equal.
         """
-        levels = np.linspace(self.base_fairness, self._rows.constraint.ideal, n_points)
+        levels = np.linspace(self.base_fairness, self._rows.constraint.ideal, 60)
         limits = [self._rows.limit_at(level, in_expectation=True) for level in levels.tolist()]
         return levels, np.array(limits)
-
-    @property
-    def _rows_word(self) -> str:
-        return next(iter(self.frontiers.values())).rows_word
 
     def _read_levels(self, levels: Any) -> list[float]:
         largest = self._rows.constraint.largest
@@ -620,19 +584,6 @@ class Comparison:
                 f"{self._rows.metric}; got {levels!r}."
             )
         return numbers
-
-    def _accuracy_floor(self, min_accuracy: Any, max_accuracy_loss: Any) -> float:
-        """Return the lowest accuracy that counts; −inf where the user gave no limit."""
-        floors = [-np.inf]
-        given = {"min_accuracy": min_accuracy, "max_accuracy_loss": max_accuracy_loss}
-        for name, value in given.items():
-            if value is None:
-                continue
-            if np.isnan(self.base_accuracy):
-                raise InputError(f"{name} needs true labels, which are not known on these rows.")
-            number = check_number_parameter(value, name, Real, min_val=-1, max_val=1)
-            floors.append(number if name == "min_accuracy" else self.base_accuracy - number)
-        return max(floors)
 
     def _fewest(self, name: str, level: float, floor: float) -> float:
         """Return the fewest changes of an update at least as fair as `level`, NaN if none is.
@@ -675,86 +626,3 @@ def _frame_of(name: str, curve: Frontier) -> pd.DataFrame:
     frame["collapsed"] = figures["fairness"].isna()
     frame["fit_seconds"] = curve.fit_seconds
     return frame
-
-
-# ---------------------------------------------------------------------------------------------
-# Draw a comparison: changes and accuracy against fairness, with and without the group
-
-
-TITLES = {False: "decide without the group", True: "need the group to decide"}
-OWN_METHODS = ("COMMOD", "ControlledDebiaser")  # drawn thicker: the reader looks for them
-
-
-def _explain_marks(figure: Figure) -> None:
-    """Say below the panels what a dot, a line and a cross are."""
-    from matplotlib.lines import Line2D
-
-    marks = [
-        Line2D([], [], color="grey", marker="o", ms=4, alpha=0.5, ls="", label="one update"),
-        Line2D([], [], color="grey", lw=1.3, label="updates that no other of its method beats"),
-        Line2D([], [], color="black", marker="x", ms=8, ls="", label="base model"),
-    ]
-    figure.legend(handles=marks, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
-
-
-def _zoom(grid: Any, base_fairness: float, ideal: float) -> None:
-    """Show the values between the base model and parity, and cut off less fair updates."""
-    if np.isnan(base_fairness) or base_fairness == ideal:
-        return
-    edge = 0.04 * (ideal - base_fairness)  # negative for a disparity: fairer is to the right
-    grid[0, 0].set_xlim(base_fairness - edge, ideal + edge)
-    for row in grid:
-        lines = [np.asarray(line.get_ydata(), dtype=float) for ax in row for line in ax.lines]
-        values = np.concatenate(lines)
-        values = values[np.isfinite(values)]
-        if len(values):
-            margin = 0.05 * (np.ptp(values) or 1.0)
-            row[0].set_ylim(values.min() - margin, values.max() + margin)
-
-
-def _draw_method(
-    top: Axes,
-    bottom: Axes,
-    name: str,
-    lines: pd.DataFrame,
-    style: dict[str, Any],
-    is_floor: bool,
-) -> None:
-    """Draw a method's updates as dots, and a line through those that no other one beats."""
-    n_collapsed = int(lines["collapsed"].sum())
-    label = f"{name} ({n_collapsed} collapsed)" if n_collapsed else name
-    lines = lines[~lines["collapsed"]]
-    fairness = lines["fairness"].to_numpy()
-    for ax, column, sign in ((top, "change_rate", 1.0), (bottom, "accuracy", -1.0)):
-        values = lines[column].to_numpy()
-        ax.scatter(fairness, values, color=style["color"], s=9, alpha=0.35, lw=0)
-        order = _unbeaten(fairness if is_floor else -fairness, sign * values)
-        marker: dict[str, Any] = {"marker": "o", "ms": 5} if len(order) == 1 else {}
-        width = 2.4 if name in OWN_METHODS else 1.3
-        # the space makes matplotlib show a name that begins with an underscore
-        ax.plot(fairness[order], values[order], label=f" {label}", lw=width, **style, **marker)
-
-
-def _unbeaten(fairness: Floats, cost: Floats) -> NDArray[np.intp]:
-    """Return the positions of points that no fairer point undercuts, fairest first.
-
-    Examples
-    --------
-    >>> _unbeaten(np.array([0.5, 0.9, 0.7]), np.array([0.1, 0.2, 0.3]))
-    array([1, 0])
-    """
-    order = np.lexsort((cost, -fairness))
-    lowest = np.minimum.accumulate(cost[order])
-    is_new = np.diff(lowest, prepend=np.inf) < 0
-    return np.asarray(order[is_new])
-
-
-def _label_rows(grid: Any, *, has_accuracy: bool) -> None:
-    from matplotlib.ticker import PercentFormatter
-
-    top, bottom = grid[:, 0]
-    top.set_ylabel("share of decisions changed")
-    top.yaxis.set_major_formatter(PercentFormatter(1.0))
-    bottom.set_ylabel("accuracy")
-    if not has_accuracy:
-        bottom.text(0.5, 0.5, "true labels not known", ha="center", transform=bottom.transAxes)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,24 +32,23 @@ from commod.updates._fit_rows import read_strata
 from commod.updates._interface import AllowedChanges, Decisions, RawRows
 from commod.updates.base import BaseUpdate, expected_moves
 
-Rows = TypeVar("Rows", bound="EvaluationRows")
-
 ROUNDING = 1e-9  # share of all rows by which sums of probabilities may be off
 ANY_CHANGE = AllowedChanges()
 EVERYBODY = slice(None)
-NAME = "sensitive_probabilities"
 
 
 @dataclass(frozen=True)
 class EvaluationRows:
     """The rows that updates are measured on, with the base model's decisions `before` (n,).
 
-    - `people`: who is compared, and the constraints that the update states.
+    - `people`: who is compared, and the constraints that the update states. Where rows stand for
+      many people, an update comes as the number of people of each row whose decision it changes.
     - `gain_raises`: whether the positive decision is the favourable one.
     - `n_groups_left_out`: groups that have too few fit rows, or none.
     - `in_totals`: the rows that totals count, all but those of very small groups left out. A report
       with these totals and those of an audit would reveal single people.
     - `outcome`: the label whose rates are compared, in words.
+    - `rows_word`: what these rows are called.
     - `scores` (n,): the base model's scores of that label; None where they are not known. They are
       not pickled: no file may hold columns.
     """
@@ -60,6 +59,7 @@ class EvaluationRows:
     n_groups_left_out: int = 0
     in_totals: Mask | slice = field(default_factory=lambda: EVERYBODY)
     outcome: str = ""
+    rows_word: str = "fit rows"
     scores: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
@@ -87,9 +87,20 @@ class EvaluationRows:
         n_rows = n_of(int(self._each[self.people.group < 0].sum()), "row")
         return f"{n_of(n, 'group')} ({n_rows}) left out of the fairness figures: too few fit rows"
 
-    def name_with_left_out(self, rows_word: str) -> str:
+    @property
+    def name(self) -> str:
         """Return the number and the name of these rows, and the groups left out of the figures."""
-        return "; ".join(filter(None, (f"{len(self):,} {rows_word}", self.left_out_text)))
+        return "; ".join(filter(None, (f"{len(self):,} {self.rows_word}", self.left_out_text)))
+
+    @cached_property
+    def base_fairness(self) -> float:
+        """Return the metric of the constraint for the base model."""
+        return self.people.fairness(self.before)
+
+    @cached_property
+    def base_accuracy(self) -> float:
+        """Return the accuracy of the base model; NaN where labels are not known."""
+        return self.accuracy(self.before)
 
     @property
     def constraint(self) -> Constraint:
@@ -106,10 +117,6 @@ class EvaluationRows:
         """Return the metric of the constraint with the label that it counts."""
         return self.constraint.metric_of(self.outcome)
 
-    def fairness(self, decisions: Decisions) -> float:
-        """Return the metric of the constraint; of expected rates for probabilities."""
-        return self.people.fairness(decisions)
-
     def accuracy(self, decisions: Decisions) -> float:
         """Return the (expected) share of right decisions; NaN where labels are not known."""
         label = self.people.label
@@ -124,20 +131,26 @@ class EvaluationRows:
         An update that changes fewer decisions than the limit at its own fairness is a bug in one
         of the two. Then an AssertionError stops the program.
         """
+        if self.people.each is not None and after.dtype != np.bool_:
+            is_changed = np.repeat([False, True], len(after))
+            return self._split(after).measure(np.tile(self.before, 2) ^ is_changed, allowed)
         after = as_decisions(after)
         each = None if self.people.each is None else self.people.each[self.in_totals]
         counted = self.before[self.in_totals], after[self.in_totals]
         raised, lowered = expected_moves(*counted, each)
         n_gains, n_losses = (raised, lowered) if self.gain_raises else (lowered, raised)
         n_changes = raised + lowered
-        limit = self._limit_of(after, allowed)
+        if after.dtype == np.bool_:
+            limit = self._fewest(self.people.reached_bounds(after.astype(np.bool_)), allowed)
+        else:
+            limit = self._fewest_expected(self.people.fairness(after))
         if n_changes < limit - ROUNDING * len(self) * (after.dtype != np.bool_):
             raise AssertionError(
                 f"An update changes {n_changes} decisions, but its fairness takes at least {limit} "
                 "changes: this is a bug in commod, please report it."
             )
         return {
-            "fairness": self.fairness(after),
+            "fairness": self.people.fairness(after),
             "accuracy": self.accuracy(after),
             "change_rate": n_changes / len(self),
             "n_changes": n_changes,
@@ -147,6 +160,16 @@ class EvaluationRows:
             **self._outscoring(after),
             **self.standing_values(after),
         }
+
+    def _split(self, n_changed: NDArray[Any]) -> EvaluationRows:
+        """Return each row twice: its people who stay, and then those who change."""
+        twice = np.tile(np.arange(len(self.before)), 2)
+        people = replace(
+            self.people.take(twice), each=np.concatenate([self._each - n_changed, n_changed])
+        )
+        counted = self.in_totals
+        in_totals = counted if isinstance(counted, slice) else counted[twice]
+        return replace(self, before=self.before[twice], people=people, in_totals=in_totals)
 
     def standing_values(self, after: Decisions) -> dict[str, float]:
         """Return the metrics of the constraints that stand, by their names."""
@@ -188,7 +211,8 @@ class EvaluationRows:
     ) -> float:
         """Return the fewest changes that reach a fairness, as a share; NaN where undefined.
 
-        With `in_expectation`, decisions may be random and `allowed` does not count.
+        For several constraints it is a proven lower bound. With `in_expectation`, decisions may be
+        random and `allowed` does not count.
         """
         if np.isnan(fairness):
             return float("nan")
@@ -217,29 +241,16 @@ class EvaluationRows:
         moves = {"may_raise": allowed.may_raise, "may_lower": allowed.may_lower}
         return [people.fewest(value, **moves) for value in values]
 
-    # -- the limit at the fairness that was reached ------------------------------------------------
-
-    def _limit_of(self, after: Decisions, allowed: AllowedChanges) -> float:
-        """Return the fewest changes for exactly the fairness of `after`; NaN where undefined.
-
-        For several constraints it is a proven lower bound.
-        """
-        if after.dtype == np.bool_:
-            reached = self.people.reached_bounds(after.astype(np.bool_))
-            return self._fewest(reached, allowed)
-        return self._fewest_expected(self.fairness(after)) if self.people.is_simple else np.nan
-
     def _fewest(self, bounds: Sequence[Bound], allowed: AllowedChanges) -> float:
         """Return the fewest changes that keep bounds, or a lower bound; NaN where none do."""
-        may_raise, may_lower, _ = allowed
-        moves = {"may_raise": may_raise, "may_lower": may_lower}
+        moves = {"may_raise": allowed.may_raise, "may_lower": allowed.may_lower}
         known = self.people.fewest(self.before, bounds, is_rough=True, **moves)
         return float("nan") if known is None else float(known[0])
 
     def _fewest_expected(self, fairness: float) -> float:
         """Return the fewest expected changes where decisions may be random; NaN where undefined."""
         counts = self.people.counts(self.before)
-        if np.isnan(fairness) or not counts[0].all():
+        if np.isnan(fairness) or not self.people.is_simple or not counts[0].all():
             return float("nan")
         is_met = self.constraint.is_ratio and fairness <= 0
         return 0.0 if is_met else fewest_expected_changes(self.constraint, *counts, fairness)
@@ -290,7 +301,11 @@ def compared_groups(update: BaseUpdate, fit_rows: RawRows) -> list[Hashable]:
 
 
 def read_evaluation_rows(
-    update: BaseUpdate, compared: Sequence[Hashable], base: BaseScores, rows: RawRows
+    update: BaseUpdate,
+    compared: Sequence[Hashable],
+    base: BaseScores,
+    rows: RawRows,
+    rows_word: str,
 ) -> EvaluationRows:
     """Read labels and groups of the evaluated rows; groups that are not `compared` get −1.
 
@@ -312,13 +327,13 @@ def read_evaluation_rows(
     strata = read_strata(update._stated().constraints, rows.X, group, len(compared), label)
     people = People(stated_of(update), group, len(compared), label=label, strata=strata)
     return rows_of_update(
-        EvaluationRows,
         update,
         counted=counted,
         people=people,
         before=base.decisions,
         n_groups_left_out=int((numbers < 0).sum()),
         scores=base.for_positive.scores,
+        rows_word=rows_word,
     )
 
 
@@ -327,9 +342,9 @@ def stated_of(update: BaseUpdate) -> tuple[FairnessConstraint, ...]:
     return bounded(update._stated().constraints[0]), *update._standing()
 
 
-def rows_of_update(kind: type[Rows], update: BaseUpdate, *, counted: Mask, **rows: Any) -> Rows:
+def rows_of_update(update: BaseUpdate, *, counted: Mask, **rows: Any) -> EvaluationRows:
     """Return rows with what a fitted update states; totals have those that are `counted` (n,)."""
-    return kind(
+    return EvaluationRows(
         gain_raises=bool(update.favorable_label_ == update.pos_label_),
         in_totals=EVERYBODY if counted.all() else counted,
         outcome=label_text(None, plain(update.pos_label_)),
@@ -370,9 +385,3 @@ def each_warning_once() -> Iterator[None]:
         yield
     for message, category in dict.fromkeys((str(w.message), w.category) for w in caught):
         warnings.warn(message, category, stacklevel=4)
-
-
-def refuse_probabilities(sensitive_probabilities: Any, reason: str) -> None:
-    """Refuse probabilities of groups; `reason` says why, and what to do instead."""
-    if sensitive_probabilities is not None:
-        raise InputError(f"{NAME} cannot be used here: {reason}", parameter=NAME)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,26 +16,39 @@ from sklearn.utils import get_tags
 
 from commod._data.codes import code_array, joint_codes
 from commod._data.columns import UNNAMED, Column, Scalar, read_columns
+from commod._data.encoding import BinTerms, ColumnTerms, NumericTerms
 from commod._data.groups import Groups, read_groups
 from commod._data.labels import check_length, read_labels
 from commod._data.parameters import check_flag, check_seed
 from commod._data.tables import check_same_rows, n_rows_of, take_rows
+from commod._record import StabilitySummary
 from commod._study.evaluation import (
     EvaluationRows,
     choose_evaluated,
     compared_groups,
     read_evaluation_rows,
-    refuse_probabilities,
 )
-from commod._study.refits import Stability, agreement_of, count_uses
-from commod._text import shown
+from commod._study.pictures import MOST_COLUMNS, draw_columns
+from commod._text import Table, first_rows, list_names, n_of, percent, shown, snippet, visible
+from commod._text.drawing import AFTER, LOSS_STYLE
 from commod.exceptions import BaseModelWarning, InputError, InterruptionWarning
+from commod.metrics._constraint import get_constraint
 from commod.scorecard import Scorecard
 from commod.updates._interface import RawRows
 from commod.updates._progress import progress_bar
 from commod.updates.base import BaseUpdate, ChangedDecisions, check_update
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MAX_SEED = 2**31 - 1
 MAX_REFITS = 100_000  # every refit keeps whom it changes
+BLOCK = 100_000  # people counted at once: bounds memory
+N_BARS = 10  # of the histogram, from never to always
+MAX_SHOWN = 20  # columns of a table in a notebook
+MOST_NAMED = 4  # columns that the text names
 
 
 def stability(
@@ -44,7 +57,6 @@ def stability(
     y: Any = None,
     *,
     sensitive_features: Any = None,
-    sensitive_probabilities: Any = None,
     X_eval: Any = None,
     y_eval: Any = None,
     sensitive_features_eval: Any = None,
@@ -64,8 +76,6 @@ def stability(
         `Stability.reference_share` says how often refits change the people whom it changes.
     X, y, sensitive_features
         The rows to draw from, as in `update.fit`.
-    sensitive_probabilities : default=None
-        Refused: refits are measured on people whose group is known.
     X_eval : table, default=None
         The people to decide on; the rows of X if None.
     y_eval, sensitive_features_eval : default=None
@@ -82,10 +92,6 @@ def stability(
         Seeds the samples. If the update has a `random_state` that is None, each refit gets a seed
         from here; otherwise the update keeps its own.
 
-    Returns
-    -------
-    Stability
-
     Notes
     -----
     *Why half of the rows.* To first order, a smooth estimate varies over random halves as much as
@@ -101,17 +107,15 @@ def stability(
     drawn.
 
     Rows are drawn within each group, and within each true label of it where `y` is given. So no
-    group vanishes, and all refits have the same number of rows. COMMOD is therefore compiled once
-    (for the sizes that it pads to), and the first refit takes the longest.
+    group vanishes, and all refits have the same number of rows. COMMOD is compiled in the first.
 
-    A refit that raises an error is counted, and `Stability.failures` keeps the error. Warnings of
-    refits are not shown; `Stability.warnings` has them. A keyboard interrupt ends the refits. If at
-    least two are done, the result holds these, and a warning says so.
+    `Stability.failures` keeps the errors of refits, and `Stability.warnings` their warnings. A
+    keyboard interrupt ends the refits. If at least two are done, the result holds these, and a
+    warning says so.
 
     Examples
     --------
-    >>> from commod import ControlledDebiaser
-    >>> from commod import stability
+    >>> from commod import ControlledDebiaser, stability
     >>> from commod.datasets import make_biased
     >>> from sklearn.linear_model import LogisticRegression
     >>> data = make_biased(800, random_state=0)
@@ -127,24 +131,30 @@ def stability(
     >>> stable.n_refits, stable.change_share.shape, bool(0 < stable.agreement <= 1)
     (5, (800,), True)
     """
-    refuse_probabilities(
-        sensitive_probabilities,
-        "refits are measured on people whose group is known. Pass sensitive_features, None where "
-        "the group is not known, and an update with unknown_groups='ignore'.",
-    )
     check_update(update, "stability")
     check_flag(progress, "progress", optional=True)
-    _check_n_refits(n_refits)
-    share = _share_of(sample)
+    is_whole = isinstance(n_refits, int | np.integer) and not isinstance(n_refits, bool)
+    if not is_whole or not 2 <= n_refits <= MAX_REFITS:
+        raise InputError(
+            f"n_refits={shown(n_refits)} must be a whole number of at least 2 and at most "
+            f"{MAX_REFITS:,}.",
+            parameter="n_refits",
+        )
+    share, sample_text = _read_sample(sample)
     sampler = RowSampler.read(update, RawRows(X, y, sensitive_features), share)
     given = RawRows(X_eval, y_eval, sensitive_features_eval)
-    rows, rows_word = _choose_people(update, sampler.rows, given)
+    rows, rows_word = choose_evaluated(sampler.rows, given, needs_groups=False)
+    if rows.sensitive_features is None and get_tags(update).needs_sensitive_features:
+        raise InputError(
+            f"{type(update).__name__} decides by group: pass sensitive_features_eval with the "
+            "group of each row of X_eval."
+        )
     refits = _Refits(update, sampler, rows, compared_groups(update, sampler.rows))
     reference = refits.changes_of(update).changed if hasattr(update, "status_") else None
     interrupted = refits.run(n_refits, check_seed(random_state), progress)
     result = refits.result(
         n_asked=n_refits,
-        sample=_sample_text(share),
+        sample=sample_text,
         rows_word=rows_word,
         constraints=update._stated().constraints[0].name,
         reference=reference,
@@ -158,25 +168,14 @@ def stability(
     return result
 
 
-# -- parameters -----------------------------------------------------------------------------------
-
-
-def _check_n_refits(n_refits: Any) -> None:
-    is_whole = isinstance(n_refits, int | np.integer) and not isinstance(n_refits, bool)
-    if not is_whole or not 2 <= n_refits <= MAX_REFITS:
-        raise InputError(
-            f"n_refits={shown(n_refits)} must be a whole number of at least 2 and at most "
-            f"{MAX_REFITS:,}.",
-            parameter="n_refits",
-        )
-
-
-def _share_of(sample: Any) -> float | None:
-    """Return the share of the rows that is drawn without replacement; None for the bootstrap."""
-    if isinstance(sample, str) and sample in ("subsample", "bootstrap"):
-        return 0.5 if sample == "subsample" else None
+def _read_sample(sample: Any) -> tuple[float | None, str]:
+    """Return the share that is drawn without replacement, None for the bootstrap, and its name."""
+    if isinstance(sample, str) and sample == "bootstrap":
+        return None, "bootstrap samples"
+    if isinstance(sample, str) and sample == "subsample":
+        sample = 0.5
     if isinstance(sample, float | np.floating) and 0 < sample < 1:
-        return float(sample)
+        return float(sample), "random halves" if sample == 0.5 else f"random {sample:.0%}"
     raise InputError(
         f"sample={shown(sample)} is not known; choose 'subsample' (half of the rows), 'bootstrap', "
         "or a share between 0 and 1, such as 0.8.",
@@ -184,31 +183,9 @@ def _share_of(sample: Any) -> float | None:
     )
 
 
-def _sample_text(share: float | None) -> str:
-    if share is None:
-        return "bootstrap samples"
-    return "random halves" if share == 0.5 else f"random {share:.0%}"
-
-
-def _choose_people(
-    update: BaseUpdate, fit_rows: RawRows, eval_rows: RawRows
-) -> tuple[RawRows, str]:
-    """Return the people who are decided on, and their name; those of the fit rows by default."""
-    rows, rows_word = choose_evaluated(fit_rows, eval_rows, needs_groups=False)
-    if rows.sensitive_features is None and get_tags(update).needs_sensitive_features:
-        raise InputError(
-            f"{type(update).__name__} decides by group: pass sensitive_features_eval with the "
-            "group of each row of X_eval."
-        )
-    return rows, rows_word
-
-
-# -- refitting and counting -----------------------------------------------------------------------
-
-
 @dataclass
 class _Refits:
-    """Refits an update and keeps what each refit did; lists have an entry per successful refit.
+    """Refits an update; lists have an entry per successful refit.
 
     `rows` are the people whose decisions are counted; fairness compares the groups in `compared`.
     """
@@ -219,7 +196,6 @@ class _Refits:
     compared: list[Hashable]
     evaluation: EvaluationRows | None = None
     changes: list[ChangedDecisions] = field(default_factory=list)
-    fairness: list[float] = field(default_factory=list)
     scorecards: list[Scorecard | None] = field(default_factory=list)
     errors: list[Exception] = field(default_factory=list)
     messages: dict[str, list[str]] = field(default_factory=dict)
@@ -239,15 +215,16 @@ class _Refits:
         return False
 
     def _refit(self, random: np.random.RandomState) -> None:
-        drawn = self.sampler.draw(random)
+        drawn = self.sampler.draw(random)  # before the copy, which may draw a seed
         model = self.sampler.unfitted_copy(self.update, random)
         changes = self._fit(model, drawn)
         if changes is None:
             return
-        if not self.changes:
-            self.evaluation = self._evaluation_of(model)
+        needs_labels = model._stated().needs_labels and self.rows.y is None
+        if not self.changes and self.rows.sensitive_features is not None and not needs_labels:
+            base = model._read_base(self.rows.X)
+            self.evaluation = read_evaluation_rows(model, self.compared, base, self.rows, "")
         self.changes.append(changes)
-        self.fairness.append(self._fairness_after(changes))
         self.scorecards.append(getattr(model, "scorecard_", None))
 
     def _fit(self, model: BaseUpdate, drawn: dict[str, Any]) -> ChangedDecisions | None:
@@ -275,19 +252,6 @@ class _Refits:
             return model.changes(self.rows.X, sensitive_features=self.rows.sensitive_features)
         return model.changes(self.rows.X)
 
-    def _evaluation_of(self, model: BaseUpdate) -> EvaluationRows | None:
-        """Return the rows to measure fairness on; None without groups, or labels if needed."""
-        needs_labels = model._stated().needs_labels
-        if self.rows.sensitive_features is None or (needs_labels and self.rows.y is None):
-            return None
-        base = model._read_base(self.rows.X)
-        return read_evaluation_rows(model, self.compared, base, self.rows)
-
-    def _fairness_after(self, changes: ChangedDecisions) -> float:
-        if self.evaluation is None:
-            return math.nan
-        return self.evaluation.fairness(np.asarray(self.evaluation.before ^ changes.changed))
-
     def result(self, *, n_asked: int, **request: Any) -> Stability:
         """Return the counts; raise an error if fewer than two refits worked."""
         if len(self.changes) < 2:
@@ -296,6 +260,11 @@ class _Refits:
                 f"{len(self.errors)} of {n_asked} refits failed, and at least 2 are needed. The "
                 f"first error is: {type(first).__name__}: {first}"
             ) from first
+        measured = self.evaluation
+        fairness = [math.nan] * len(self.changes)
+        if measured is not None:
+            after = (measured.before ^ changes.changed for changes in self.changes)
+            fairness = [measured.people.fairness(decisions) for decisions in after]
         gains = np.array([changes.gain for changes in self.changes])
         losses = np.array([changes.loss for changes in self.changes])
         columns, terms = count_uses(self.scorecards)
@@ -308,20 +277,18 @@ class _Refits:
             agreement=agreement_of(gains | losses),
             columns=columns,
             terms=terms,
-            fairness=np.array(self.fairness),
+            fairness=np.array(fairness),
             change_rate=(gains | losses).mean(axis=1),
             failures=tuple(f"{type(error).__name__}: {error}" for error in self.errors),
             warnings=self.messages,
-            outcome="" if self.evaluation is None else self.evaluation.outcome,
-            left_out="" if self.evaluation is None else self.evaluation.left_out_text,
+            outcome="" if measured is None else measured.outcome,
+            left_out="" if measured is None else measured.left_out_text,
             **request,
         )
 
 
 # ---------------------------------------------------------------------------------------------
 # Draw rows for refits, stratified by group and true label, and prepare an update for them
-
-MAX_SEED = 2**31 - 1
 
 CategorySets = Mapping[str, frozenset[Scalar | None]]
 Stratum = tuple[NDArray[np.intp], int]  # the rows of a stratum, and how many of them to draw
@@ -446,3 +413,388 @@ def _split_rare_categories(column: Column, common: CategorySets) -> Column:
     values[is_rare] = n_known + np.arange(n_rare)
     new_names = (f"{UNNAMED}rare {i}" for i in range(n_rare))
     return replace(column, values=values, categories=(*column.categories, *new_names))
+
+
+# ---------------------------------------------------------------------------------------------
+# What is returned: figures, tables, a picture and a text
+
+
+@dataclass(frozen=True)
+class ColumnUse:
+    """How often refits use a column or a term of the scorecard, and in which direction.
+
+    `share` is the share of refits in which it has points. `towards_change` is the share of these
+    refits in which it pushes towards a change, that is, lowers r. Where points are evidence, it is
+    None, and `towards_favorable` is the share of these refits in which it pushes towards the
+    favourable decision. For a numeric column, larger values push. For a column of categories both
+    are None, because its terms push in both directions.
+
+    Examples
+    --------
+    >>> ColumnUse(share=0.5, towards_change=1.0).towards_change
+    1.0
+    """
+
+    share: float
+    towards_change: float | None
+    towards_favorable: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Stability:
+    """How often each person's decision changes over refits; made by `commod.stability`.
+
+    Attributes
+    ----------
+    n_refits, n_asked : int
+        Refits that worked, and refits that the user asked for.
+    sample, rows_word, constraints : str
+        Names of the samples and of the people who are counted, and the constraint.
+    change_share, gain_share, loss_share : ndarray of shape (n,)
+        Share of refits in which a person's decision changes, is a gain, is a loss.
+    agreement : float
+        Mean Jaccard index over all pairs of refits: the people whom both change as a share of those
+        whom at least one changes. 1 means the same people each time. A pair that changes nobody is
+        left out; NaN where nobody ever changes.
+    columns, terms : dict of str to ColumnUse
+        How often scorecards use each raw column and each term; empty without scorecards.
+    fairness, change_rate : ndarray of shape (n_refits,)
+        Figures of each refit on the same people; fairness is NaN where it cannot be measured.
+    reference : ndarray of shape (n,) or None
+        Whom the given update changes; None if it was not fitted.
+    failures : tuple of str
+        The errors of refits.
+    warnings : dict of str to list of str
+        Messages of the refits by kind of warning. What is said about the base model is kept once.
+    left_out : str
+        How many groups are too small to be in `fairness`; empty without any.
+    outcome : str
+        The label whose rates are compared, in words.
+
+    Examples
+    --------
+    >>> from commod import ControlledDebiaser, stability
+    >>> from commod.datasets import make_biased
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> data = make_biased(800, random_state=0)
+    >>> model = LogisticRegression().fit(data.data, data.target)
+    >>> rows = {"y": data.target, "sensitive_features": data.sensitive_features}
+    >>> stable = stability(ControlledDebiaser(model), data.data, **rows, n_refits=4, random_state=0)
+    >>> stable.frame().columns.tolist()
+    ['change_share', 'gain_share', 'loss_share']
+    >>> stable.summary().n_rows, len(stable.fairness)
+    (800, 4)
+    """
+
+    n_refits: int
+    n_asked: int
+    sample: str
+    rows_word: str
+    constraints: str
+    change_share: NDArray[np.float64]
+    gain_share: NDArray[np.float64]
+    loss_share: NDArray[np.float64]
+    agreement: float
+    columns: dict[str, ColumnUse]
+    terms: dict[str, ColumnUse]
+    fairness: NDArray[np.float64]
+    change_rate: NDArray[np.float64]
+    reference: NDArray[np.bool_] | None
+    failures: tuple[str, ...]
+    warnings: dict[str, list[str]]
+    left_out: str = ""
+    outcome: str = ""
+
+    def __len__(self) -> int:
+        return len(self.change_share)
+
+    @property
+    def n_failed(self) -> int:
+        """Return how many refits raised an error."""
+        return len(self.failures)
+
+    @property
+    def times_changed(self) -> NDArray[np.intp]:
+        """Return in how many refits each person's decision changes, shape (n,)."""
+        return np.rint(self.change_share * self.n_refits).astype(np.intp)
+
+    @property
+    def n_always(self) -> int:
+        """Return how many people change in every refit."""
+        return int((self.times_changed == self.n_refits).sum())
+
+    @property
+    def n_sometimes(self) -> int:
+        """Return how many people change in some refits, but not in all."""
+        times = self.times_changed
+        return int(((times > 0) & (times < self.n_refits)).sum())
+
+    @property
+    def n_never(self) -> int:
+        """Return how many people change in no refit."""
+        return int((self.times_changed == 0).sum())
+
+    @property
+    def reference_share(self) -> float:
+        """Return how often refits, on average, change the people whom the given update changes.
+
+        NaN if the update was not fitted or changes nobody.
+        """
+        if self.reference is None or not self.reference.any():
+            return math.nan
+        return float(self.change_share[self.reference].mean())
+
+    # -- tables -----------------------------------------------------------------------------------
+
+    def summary(self) -> StabilitySummary:
+        """Return the figures that an audit keeps; None where a figure is undefined."""
+        bars = np.minimum(self.times_changed * N_BARS // self.n_refits, N_BARS - 1)
+        known = self.fairness[~np.isnan(self.fairness)]
+        return StabilitySummary(
+            n_refits=self.n_refits,
+            n_asked=self.n_asked,
+            failure=self.failures[0] if self.failures else None,
+            n_rows=len(self),
+            agreement=None if math.isnan(self.agreement) else self.agreement,
+            n_always=self.n_always,
+            n_sometimes=self.n_sometimes,
+            columns={name: use.share for name, use in self.columns.items()},
+            histogram=tuple(np.bincount(bars, minlength=N_BARS).tolist()),
+            fairness_low=float(known.min()) if len(known) else None,
+            fairness_high=float(known.max()) if len(known) else None,
+            changes_low=float(self.change_rate.min()),
+            changes_high=float(self.change_rate.max()),
+        )
+
+    def frame(self, index: Any = None) -> pd.DataFrame:
+        """Return one line per person, in the order of the rows, as a pandas frame.
+
+        Parameters
+        ----------
+        index : array-like of shape (n,), default=None
+            Index of the frame, such as ``X.index``; 0, 1, 2, … if None.
+
+        Returns
+        -------
+        DataFrame
+            `change_share`, `gain_share`, `loss_share`. If the update was fitted, `reference` says
+            whether it changes the person.
+        """
+        import pandas as pd
+
+        names = ["change_share", "gain_share", "loss_share"]
+        names += [] if self.reference is None else ["reference"]
+        return pd.DataFrame({name: getattr(self, name) for name in names}, index=index)
+
+    def columns_frame(self) -> pd.DataFrame:
+        """Return one line per raw column that any refit uses, the most used first."""
+        return _frame_of_uses(self.columns, "column")
+
+    def terms_frame(self) -> pd.DataFrame:
+        """Return one line per term that any refit uses, the most used first."""
+        return _frame_of_uses(self.terms, "term")
+
+    def plot(self, ax: Any = None) -> Figure:
+        """Draw how often people change, and how often columns are used; return the figure.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or two of them, default=None
+            Where to draw the people and, if there are two, the columns; a new figure if None.
+            People who never change are counted in the legend: their bar would dwarf the others.
+        """
+        import matplotlib.pyplot as plt
+
+        columns, axes = self.columns_frame(), ax
+        if axes is None:
+            n_bars = min(len(columns), MOST_COLUMNS)
+            size = (11 if n_bars else 6.5, max(3.8, 1.6 + 0.27 * n_bars))
+            _, axes = plt.subplots(1, 1 + bool(n_bars), figsize=size, layout="constrained")
+        people_ax, *column_axes = np.ravel(axes).tolist()
+        self._draw_people(people_ax)
+        if column_axes:
+            draw_columns(column_axes[0], columns)
+        return people_ax.figure
+
+    def _draw_people(self, ax: Axes) -> None:
+        """Draw how many people change in how many refits; a person only gains or only loses."""
+        times, n = self.times_changed, self.n_refits
+        gains, losses = (
+            np.bincount(times[share > 0], minlength=n + 1)[1:]
+            for share in (self.gain_share, self.loss_share)
+        )
+        x = np.arange(1, n + 1)
+        ax.bar(x, gains, width=0.85, color=AFTER, label="gain the favourable outcome")
+        ax.bar(x, losses, bottom=gains, width=0.85, label="lose it", **LOSS_STYLE)
+        ax.set_xlabel(f"refits that change the person, of {n} ({n}: always)")
+        ax.set_ylabel("people")
+        note = f"{self.n_never:,} of {len(self):,} {self.rows_word} never change"
+        ax.legend(frameon=False, loc="upper center", title=note)
+        ax.set_ylim(0, max(1, (gains + losses).max()) * 1.35)  # leaves space for the legend
+        ax.set_xlim(0.3, n + 0.7)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.locator_params(integer=True)
+        ax.set_title(
+            "Nobody's decision changes"
+            if math.isnan(self.agreement)
+            else f"Two refits share {self.agreement:.0%} of the people they change"
+        )
+
+    # -- text -------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return "\n".join(map(visible, self._sentences()))
+
+    def _repr_html_(self) -> str:
+        people = [
+            ("in every refit", self.n_always),
+            ("in some refits", self.n_sometimes),
+            ("in no refit", self.n_never),
+        ]
+        caption = f"Whose decision changes, of {len(self):,} {self.rows_word}"
+        tables: list[Table] = [(caption, ("changes", "people"), people)]
+        if self.columns:
+            uses = []
+            for name, use in self.columns.items():
+                share = (
+                    use.towards_change if use.towards_favorable is None else use.towards_favorable
+                )
+                towards = "no direction: categories" if share is None else f"{share:.0%} of these"
+                uses.append((name, percent(use.share, 0), towards))
+            is_evidence = any(use.towards_favorable is not None for use in self.columns.values())
+            towards = "the favourable decision" if is_evidence else "a change"
+            header = ("column", "used in", f"larger values push towards {towards} in")
+            caption = f"Columns that the {self.n_refits} refits use"
+            frame = "columns_frame()"
+            tables.append(first_rows(caption, header, uses, most=MAX_SHOWN, all_in=frame))
+        return snippet("Stability", self._sentences(), tables)
+
+    def _sentences(self) -> list[str]:
+        begin = f"On {self.n_refits} refits ({self.sample} of the fit rows)"
+        people = f"{len(self):,} {self.rows_word}"
+        if math.isnan(self.agreement):
+            sentences = [f"{begin} nobody's decision changes ({people})."]
+        elif self.agreement == 1:
+            always = f"the same {self.n_always:,} people change each time (agreement 1)"
+            sentences = [f"{begin} {always}, of {people}."]
+        else:
+            sentences = [
+                f"{begin} two refits share {self.agreement:.0%} of the people they change "
+                f"(agreement {self.agreement:.2f}; 1 would be the same people each time): "
+                f"{self.n_always:,} change always, {self.n_sometimes:,} sometimes, "
+                f"{self.n_never:,} never, of {people}."
+            ]
+        figures = f"A refit changes {_range_text(self.change_rate, '.1%')} of the decisions"
+        known = self.fairness[~np.isnan(self.fairness)]
+        if len(known):
+            metric = get_constraint(self.constraints).metric_of(self.outcome)
+            figures += f" and reaches {metric}: {_range_text(known, '.3f')}"
+        sentences.append(f"{figures}.")
+        if self.reference is not None and self.reference.any():
+            sentences.append(
+                f"The given update changes {int(self.reference.sum()):,} people. On average, a "
+                f"refit changes {self.reference_share:.0%} of them."
+            )
+        if self.columns:
+            lasting = [name for name, use in self.columns.items() if use.share == 1]
+            n_others = len(self.columns) - len(lasting)
+            text = f"No column is in every scorecard; {n_others} are in some."
+            if lasting:
+                names = list_names(lasting, MOST_NAMED, width=40)
+                others = n_of(n_others, "other column")
+                text = f"In every scorecard: {names}; {others} in some."
+            sentences.append(text)
+        if self.left_out:
+            sentences.append(f"{self.left_out}.")
+        if self.failures:
+            failed = f"{self.n_failed} of {self.n_asked} refits failed: {self.failures[0]}"
+            sentences.append(failed)
+        for category, messages in self.warnings.items():
+            often = f"{len(messages)} × {category}, such as" if len(messages) > 1 else category
+            sentences.append(f"{often}: {messages[0]}")
+        return sentences
+
+
+def agreement_of(changed: NDArray[np.bool_]) -> float:
+    """Return the mean Jaccard index of all pairs of rows of `changed`, shape (n_refits, n).
+
+    A pair in which nobody changes is left out; NaN where nobody ever changes.
+
+    Examples
+    --------
+    >>> agreement_of(np.array([[True, True, False], [True, False, False]]))
+    0.5
+    """
+    ever = np.flatnonzero(changed.any(axis=0))
+    if not len(ever):
+        return math.nan
+    both = np.zeros((len(changed), len(changed)))
+    for begin in range(0, len(ever), BLOCK):  # one matrix product counts all pairs
+        block = changed[:, ever[begin : begin + BLOCK]].astype(np.float64)
+        both += block @ block.T
+    sizes = np.diag(both)
+    either = sizes[:, None] + sizes[None, :] - both
+    pairs = np.triu_indices(len(changed), k=1)
+    is_defined = either[pairs] > 0
+    return float((both[pairs][is_defined] / either[pairs][is_defined]).mean())
+
+
+def count_uses(
+    scorecards: Sequence[Scorecard | None],
+) -> tuple[dict[str, ColumnUse], dict[str, ColumnUse]]:
+    """Return how often scorecards use each column and each term, the most used first.
+
+    Both are empty where a refit has no scorecard.
+    """
+    known = [scorecard for scorecard in scorecards if scorecard is not None]
+    if len(known) < len(scorecards):
+        return {}, {}
+    columns: dict[str, list[float]] = {}
+    terms: dict[str, list[float]] = {}
+    for scorecard in known:
+        for name, points in scorecard.rows():
+            terms.setdefault(name, []).append(points)
+        start = 0
+        for column in scorecard.encoding.columns:
+            column_points = scorecard.points[start : start + column.n_terms]
+            start += column.n_terms
+            if column_points.any():
+                columns.setdefault(column.name, []).append(_push(column, column_points))
+    is_evidence = any(scorecard.rule is not None for scorecard in known)
+    return _uses(columns, len(known), is_evidence), _uses(terms, len(known), is_evidence)
+
+
+def _push(column: ColumnTerms, points: NDArray[np.float64]) -> float:
+    """Return a number above 0 if larger values raise the sum; NaN for categories."""
+    if isinstance(column, NumericTerms):
+        return float(points[0])
+    if isinstance(column, BinTerms):
+        bins = points[: len(column.edges) + 1]
+        return float((np.arange(len(bins)) - (len(bins) - 1) / 2) @ bins)
+    return math.nan
+
+
+def _uses(
+    pushes: Mapping[str, Sequence[float]], n_refits: int, is_evidence: bool
+) -> dict[str, ColumnUse]:
+    """Return the uses of columns or terms from how they push the sum: evidence, or r."""
+    uses = {}
+    for name, values in pushes.items():
+        known = np.array(values) * (1.0 if is_evidence else -1.0)
+        towards = None if np.isnan(known).any() else float((known > 0).mean())
+        both = (None, towards) if is_evidence else (towards, None)
+        uses[name] = ColumnUse(len(values) / n_refits, *both)
+    return dict(sorted(uses.items(), key=lambda item: (-item[1].share, item[0])))
+
+
+def _frame_of_uses(uses: Mapping[str, ColumnUse], name: str) -> pd.DataFrame:
+    import pandas as pd
+
+    columns = [name, "share", "towards_change", "towards_favorable"]
+    lines = [{name: used, **asdict(use)} for used, use in uses.items()]
+    return pd.DataFrame(lines, columns=columns).astype(dict.fromkeys(columns[1:], float))
+
+
+def _range_text(values: NDArray[np.float64], form: str) -> str:
+    low, high = format(values.min(), form), format(values.max(), form)
+    return low if low == high else f"{low} to {high}"
