@@ -23,8 +23,12 @@ def dense_sums(task, full, local, rows):
 @pytest.mark.parametrize("points", ["per unit", "per bin"])
 @pytest.mark.parametrize("groups", ["known", "partly", "probable"])
 @pytest.mark.parametrize("block_rows", [7, 65_536])
-def test_sums_are_those_of_dense_matrices(points, groups, block_rows, monkeypatch):
+@pytest.mark.parametrize("many_columns", [1, 24])  # from 1 on, blocks of rows are multiplied
+def test_sums_are_those_of_dense_matrices(points, groups, block_rows, many_columns, monkeypatch):
     monkeypatch.setattr(sums_module, "BLOCK_ROWS", block_rows)
+    monkeypatch.setattr(sums_module, "DENSE_VALUES", 20 * block_rows)
+    monkeypatch.setattr(sums_module, "MANY_COLUMNS", many_columns)
+    monkeypatch.setattr(sums_module, "FEW_CODES", 1000)
     people = People(1, n_groups=3)
     caps = {"max_accuracy_loss": 0.1, "max_volume_change": 0.2}
     others = {"unknown_groups": "ignore"} if groups == "partly" else {}

@@ -1,7 +1,8 @@
 """Sum the squares and products of terms by fold: all that a regression needs of the rows.
 
 Categories and bins are codes, so their products are counts. The cost does not depend on the number
-of categories, and no dense matrix of the terms is built.
+of categories, and no dense matrix of the terms is built. But each pair of columns is counted: of
+many columns with few codes each, such as indicators, dense blocks of rows are multiplied instead.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from commod._evidence.task import N_FOLDS, EvidenceTask
 
 MAX_TERMS = 400  # of a regression: of more, those that tell the cells apart best are taken
 BLOCK_ROWS = 65_536  # of numbers in one product, so that memory stays small
+DENSE_VALUES = 4_000_000  # of terms in one product
+MANY_COLUMNS, FEW_CODES = 24, 4  # from so many columns with so few terms each, blocks are faster
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,8 @@ def _told(task: EvidenceTask, mean: Floats, scale: Floats) -> Floats:
 
 def sums_of(task: EvidenceTask, design: TermDesign, local: Floats) -> Sums:
     """Return the sums where each row counts with the weight `local` (n,)."""
+    if MANY_COLUMNS <= len(design.codes) >= design.n_terms / FEW_CODES:
+        return _dense_sums(task, design, local)
     d, fold = design.n_terms, task.fold.astype(np.int64)
     gram, cross = np.zeros((N_FOLDS, d + 1, d + 1)), np.zeros((N_FOLDS, d + 1, _n_sums(task)))
     numbers = np.append(0, 1 + design.numeric_place)  # the place of the ones and of each number
@@ -144,6 +149,23 @@ def sums_of(task: EvidenceTask, design: TermDesign, local: Floats) -> Sums:
         gram[:, (1 + at_b)[:, None], 1 + at_a] = pairs.transpose(0, 2, 1)
     scale = np.append(1.0, design.scale)
     return Sums(gram / np.outer(scale, scale), cross / scale[:, None])
+
+
+def _dense_sums(task: EvidenceTask, design: TermDesign, local: Floats) -> Sums:
+    """Return the same sums from dense blocks of rows."""
+    n_terms = design.n_terms + 1
+    gram, cross = np.zeros((N_FOLDS, n_terms, n_terms)), np.zeros((N_FOLDS, n_terms, _n_sums(task)))
+    for f in range(N_FOLDS):
+        rows = np.flatnonzero(task.fold == f)
+        for block in np.split(rows, range(0, len(rows), max(1, DENSE_VALUES // n_terms))[1:]):
+            values = dense_rows(design, block)
+            weighted = (values * local[block, None]).T
+            gram[f] += weighted @ values
+            steps = np.zeros((len(block), task.n_cells + 1))
+            for cell, step in zip(task.cell[block].T, task.step[block].T, strict=True):
+                steps[np.arange(len(block)), cell] += step
+            cross[f] += weighted @ np.hstack([steps[:, :-1], task.caps_steps[block]])
+    return Sums(gram, cross)
 
 
 def _n_sums(task: EvidenceTask) -> int:
