@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from commod.bounds._general import TIME_LIMIT, GeneralLimit, fewest_changes_of
+from commod.bounds._general import TIME_LIMIT, fewest_changes_of
+from commod.bounds._integer import Answer
 from commod.exceptions import InputError
 from commod.metrics._cells import Cells, Strata, strata_of
 from commod.metrics._comparison import GroupComparison
@@ -171,7 +172,7 @@ def compared_cells(case: Case) -> tuple[list[tuple[GroupComparison, float]], Int
     return compared, sizes.astype(np.int64), positives.astype(np.int64)
 
 
-def exact_limit(case: Case, time_limit: float = TIME_LIMIT) -> GeneralLimit | None:
+def exact_limit(case: Case, time_limit: float = TIME_LIMIT) -> Answer | None:
     """Return the limit of the library."""
     allowed = {"may_raise": case.may_raise, "may_lower": case.may_lower}
     return fewest_changes_of(*compared_cells(case), **allowed, time_limit=time_limit)

@@ -271,7 +271,7 @@ class People:
         if time_limit is not None:
             moves["time_limit"] = time_limit
         found = fewest_changes_of(required, sizes, positives, is_rough=is_rough, **moves)
-        return None if found is None else (found.lower_bound, found.is_exact)
+        return None if found is None else (int(found.lower_bound), found.is_exact)
 
 
 # ---------------------------------------------------------------------------------------------

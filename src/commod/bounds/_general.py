@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import heapq
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,42 +21,17 @@ from commod.bounds._integer import (
     Answer,
     Bounded,
     MergedProblem,
-    TimeLeft,
     Window,
+    bottoms,
     least_positive,
     merged_problems,
     solve_program,
+    time_left,
 )
 from commod.bounds._levels import IntArray, RateRowCounts, solve_rate_rows
 from commod.metrics._comparison import GroupComparison, Measures
 
 TIME_LIMIT = 5.0  # seconds
-
-
-@dataclass(frozen=True)
-class GeneralLimit:
-    """The fewest changes that were found, and how few are proven to be necessary.
-
-    - `positives` (R, G): the positives of each cell after these changes; None where no changes
-      that keep all bounds were found in time.
-    - `n_changes`: how many changes these are; None where none were found in time.
-    - `lower_bound`: no decisions keep all bounds with fewer changes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> GeneralLimit(np.array([[3, 5]]), n_changes=4, lower_bound=3).is_exact
-    False
-    """
-
-    positives: IntArray | None
-    n_changes: int | None
-    lower_bound: int
-
-    @property
-    def is_exact(self) -> bool:
-        """Return whether no fewer changes are possible."""
-        return self.lower_bound == self.n_changes
 
 
 def fewest_changes_of(
@@ -71,12 +46,12 @@ def fewest_changes_of(
     prefer_raising: bool = True,
     time_limit: float = TIME_LIMIT,
     is_rough: bool = False,
-) -> GeneralLimit | None:
+) -> Answer | None:
     """Return the fewest changes that keep all bounds; None where no decisions do.
 
     `compared` holds comparisons, which are functions of the positives of the cells, and the bound
     of each: a fraction is exact, and a float is compared with values as they are rounded. `sizes`,
-    `positives`, `n_raisable` and `n_lowerable` have shape (R, G), in people.
+    `positives`, `n_raisable`, `n_lowerable` and the moves that come back have shape (R, G).
     After `time_limit` seconds, the answer is the best so far, with a proven lower bound. A rough
     answer takes milliseconds: its changes may miss a bound by a person, its lower bound is proven.
     `prefer_raising` breaks ties of rates, as in `fewest_changes`.
@@ -87,46 +62,46 @@ def fewest_changes_of(
     n_up = np.asarray(sizes - positives if n_raisable is None else n_raisable) * may_raise
     n_down = np.asarray(positives if n_lowerable is None else n_lowerable) * may_lower
     up, down, start = (np.asarray(part, np.int64).ravel() for part in (n_up, n_down, positives))
-    clock, moves = TimeLeft(time_limit), np.zeros_like(start)
+    deadline, moves = time.monotonic() + time_limit, np.zeros_like(start)
     lower_bound, is_known = 0, True
     problems = list(merged_problems(compared, start, up, down))
     for i, problem in enumerate(problems):
-        part_of_time = TimeLeft(clock.left / (len(problems) - i))
-        answer = _solve(problem, part_of_time, prefer_raising, is_rough=is_rough)
+        until = time.monotonic() + time_left(deadline) / (len(problems) - i)
+        answer = _solve(problem, until, prefer_raising, is_rough=is_rough)
         if math.isinf(answer.lower_bound):
             return None
         lower_bound += int(answer.lower_bound)
         is_known &= answer.moves is not None
         if answer.moves is not None:
             moves += problem.cell_moves(answer.moves, up, down)
-    if not is_known:
-        return GeneralLimit(None, None, lower_bound)
-    after = (start + moves).reshape(np.shape(positives))
-    return GeneralLimit(after, int(np.abs(moves).sum()), lower_bound)
+    return Answer(moves.reshape(np.shape(positives)) if is_known else None, lower_bound)
 
 
-def _solve(problem: MergedProblem, clock: TimeLeft, prefer_high: bool, *, is_rough: bool) -> Answer:
-    """Return the fewest changes of one problem by the algorithm that fits it."""
+def _solve(problem: MergedProblem, deadline: float, prefer_high: bool, *, is_rough: bool) -> Answer:
+    """Return the fewest changes of one problem by the algorithm that fits it.
+
+    A rough answer solves the programme in real numbers and rounds its moves. Comparisons that are
+    not linear need a search, which is as long as the time allows.
+    """
     nothing = np.zeros_like(problem.n_up)
     if problem.is_kept(nothing):
         return Answer(nothing, 0.0)
     (one, *others) = problem.bounded
     rates = None if others else _as_rates(problem, one)
-    if rates is None:
-        return (solve_roughly if is_rough else solve_windows)(problem, clock)
-    moves = _solve_rates(one, rates, len(nothing), prefer_high)
-    return Answer(None, math.inf) if moves is None else Answer(moves, float(np.abs(moves).sum()))
+    if rates is not None:
+        moves = _solve_rates(one, rates, len(nothing), prefer_high)
+        return Answer(moves, math.inf if moves is None else float(np.abs(moves).sum()))
+    if is_rough and all(part.is_linear for part in problem.bounded):
+        windows = [None] * len(problem.bounded)
+        return solve_program(problem, windows, deadline, is_rounded=True)
+    return _Search(problem, deadline, separable=SeparableProblem.of(problem)).run()
 
 
-@dataclass(frozen=True)
-class _Rates:
-    """Rates that each move one merged cell by one person: counts, and the cell of each group."""
-
-    counts: RateRowCounts
-    cells: IntArray
+# Rates that each move one merged cell by one person: counts, and the cell of each group.
+Rates = tuple[RateRowCounts, IntArray]
 
 
-def _as_rates(problem: MergedProblem, one: Bounded) -> list[_Rates] | None:
+def _as_rates(problem: MergedProblem, one: Bounded) -> list[Rates] | None:
     """Return the measures of a comparison as rates; None where they are not rates."""
     least = int(one.comparison.kind == "ratio")  # which is undefined where nobody is positive
     rates = [_rates_of(problem, table, least) for table in one.tables]
@@ -134,12 +109,12 @@ def _as_rates(problem: MergedProblem, one: Bounded) -> list[_Rates] | None:
     return known if len(known) == len(rates) else None
 
 
-def _rates_of(problem: MergedProblem, table: Measures, least: int) -> _Rates | None:
+def _rates_of(problem: MergedProblem, table: Measures, least: int) -> Rates | None:
     is_moved = table.numerator != 0
     cells = is_moved.argmax(axis=1)
     is_whole = all((part == np.rint(part)).all() for part in (table.constant, table.scale))
     if (
-        table.denominator is not None
+        bottoms(table).any()
         or not is_whole
         or not (table.scale > 0).all()
         or not (is_moved.sum(axis=1) == 1).all()
@@ -150,14 +125,14 @@ def _rates_of(problem: MergedProblem, table: Measures, least: int) -> _Rates | N
     start = table.constant.astype(np.int64)
     lowest = np.maximum(start - problem.n_down[cells], least)
     highest = start + problem.n_up[cells]
-    return _Rates(RateRowCounts(table.scale.astype(np.int64), start, lowest, highest), cells)
+    return RateRowCounts(table.scale.astype(np.int64), start, lowest, highest), cells
 
 
 def _solve_rates(
-    one: Bounded, rates: Sequence[_Rates], n_cells: int, prefer_high: bool
+    one: Bounded, rates: Sequence[Rates], n_cells: int, prefer_high: bool
 ) -> IntArray | None:
     """Return the moves (n_cells,) of the fewest changes in rates; None where no moves exist."""
-    counts, kind = [part.counts for part in rates], one.comparison.kind
+    counts, kind = [part for part, _ in rates], one.comparison.kind
     if kind in ("floor", "ceiling"):
         after = _solve_threshold(counts[0], one.target, kind == "floor")
     elif kind == "ratio" and one.target > 1:
@@ -169,8 +144,8 @@ def _solve_rates(
     if after is None:
         return None
     moves = np.zeros(n_cells, dtype=np.int64)
-    for part, row in zip(rates, after, strict=True):
-        moves[part.cells] = row - part.counts.positives
+    for (part, cells), row in zip(rates, after, strict=True):
+        moves[cells] = row - part.positives
     return moves
 
 
@@ -195,32 +170,8 @@ SLACKS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # people by which programmes are stric
 FIXED_EVERY = 4  # ranges after which fixed windows are tried, for moves that keep every bound
 
 
-class _Range(NamedTuple):
-    """Where the lowest number of each comparison lies: `low` and `high`, both (n_comparisons,)."""
-
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-
-
-def solve_windows(problem: MergedProblem, clock: TimeLeft) -> Answer:
-    """Return moves (B,) of the fewest changes that keep every bound, and a proven lower bound.
-
-    The lower bound is infinite where no moves do. The moves are None where none were found in
-    time.
-    """
-    return _Search(problem, clock, separable=SeparableProblem.of(problem)).run()
-
-
-def solve_roughly(problem: MergedProblem, clock: TimeLeft) -> Answer:
-    """Return moves that nearly keep every bound, and a proven lower bound, in a few milliseconds.
-
-    The programme is solved in real numbers, and its moves are rounded. Comparisons that are not
-    linear need a search, which is as long as the clock allows.
-    """
-    if not all(one.is_linear for one in problem.bounded):
-        return solve_windows(problem, clock)
-    windows = _windows(problem.bounded, _anywhere(len(problem.bounded)))
-    return solve_program(problem, windows, clock, is_rounded=True)
+# Of each comparison, where the lowest of its numbers lies.
+Levels = tuple[Window, ...]
 
 
 @dataclass
@@ -231,18 +182,22 @@ class _Search:
     """
 
     problem: MergedProblem
-    clock: TimeLeft
+    deadline: float
+    separable: SeparableProblem | None
     best: IntArray | None = None
     n_best: float = math.inf
     dropped: float = math.inf
     n_visited: int = 0
-    separable: SeparableProblem | None = None
-    queue: list[tuple[float, int, _Range, IntArray | None]] = field(default_factory=list)
+    queue: list[tuple[float, int, Levels, IntArray | None]] = field(default_factory=list)
 
     def run(self) -> Answer:
-        """Return the best moves and the lower bound."""
-        self._push(_anywhere(len(self.problem.bounded)), 0.0)
-        while self.queue and self.queue[0][0] < self.n_best and self.clock.left > 0:
+        """Return the best moves (B,), None where none were found in time, and the lower bound.
+
+        The lower bound is infinite where no moves keep every bound.
+        """
+        anywhere = (Window(0.0, math.inf),) * len(self.problem.bounded)
+        self._push(anywhere, 0.0)
+        while self.queue and self.queue[0][0] < self.n_best and time_left(self.deadline) > 0:
             lower, _, levels, moves = heapq.heappop(self.queue)
             if moves is None:  # its programme ran out of time
                 self.dropped = min(self.dropped, lower)
@@ -250,38 +205,39 @@ class _Search:
                 self._visit(levels, moves, lower)
         lower = min([self.dropped, *(entry[0] for entry in self.queue)])
         if self.best is None and math.isfinite(lower):
-            self._try_rounded()
+            self._try_rounded(anywhere)
         return Answer(self.best, min(lower, self.n_best))
 
-    def _push(self, levels: _Range, parent: float) -> None:
+    def _push(self, levels: Levels, parent: float) -> None:
         """Bound a range of levels from below, and put it into the queue."""
-        windows = _windows(self.problem.bounded, levels)
+        windows = self._windows(levels)
         answer = self._solve(windows)
         lower = max(answer.lower_bound, parent)
         if answer.moves is None and math.isfinite(lower):  # out of time: real numbers are quick
-            answer = solve_program(self.problem, windows, self.clock, is_rounded=True)
+            answer = solve_program(self.problem, windows, self.deadline, is_rounded=True)
             lower = max(answer.lower_bound, lower)
             self._record(answer.moves)
         if lower < self.n_best:
             self.n_visited += 1
             heapq.heappush(self.queue, (lower, self.n_visited, levels, answer.moves))
 
-    def _visit(self, levels: _Range, moves: IntArray, lower: float) -> None:
+    def _visit(self, levels: Levels, moves: IntArray, lower: float) -> None:
         """Record the moves if they keep every bound; split the range otherwise."""
         self._record(moves)
         if self.n_best <= lower:
             return
-        if self.n_visited % FIXED_EVERY == 1:
-            self._try_fixed(levels, moves)
-        for i, one in enumerate(self.problem.bounded):
-            at = None if one.is_linear else _split(one, moves, levels.low[i], levels.high[i])
+        bounded = self.problem.bounded
+        if self.n_visited % FIXED_EVERY == 1 and not all(one.is_linear for one in bounded):
+            self._record(self._solve(self._fixed_windows(levels, moves)).moves)
+        for i, (one, (low, high)) in enumerate(zip(bounded, levels, strict=True)):
+            at = None if one.is_linear else _split(one, moves, low, high)
             if at is not None:
-                self._push(levels._replace(high=_put(levels.high, i, at)), lower)
-                self._push(levels._replace(low=_put(levels.low, i, at)), lower)
+                for part in (Window(low, at), Window(at, high)):
+                    self._push((*levels[:i], part, *levels[i + 1 :]), lower)
                 return
         # Only the tolerance of HiGHS is violated, or the time for this range was over.
         self.dropped = min(self.dropped, lower)
-        self._try(_windows(self.problem.bounded, levels), slack=TIGHTER)
+        self._record(self._solve(self._windows(levels), slack=TIGHTER).moves)
 
     def _record(self, moves: IntArray | None) -> None:
         """Keep the moves if they are the fewest so far that keep every bound."""
@@ -296,54 +252,35 @@ class _Search:
         most = self.n_best - 1
         if self.separable is not None and windows[0] is not None and not slack:
             return self.separable.solve(windows[0], most)
-        return solve_program(self.problem, windows, self.clock, most_changes=most, slack=slack)
+        return solve_program(self.problem, windows, self.deadline, most_changes=most, slack=slack)
 
-    def _try(self, windows: Sequence[Window | None], slack: float = 0.0) -> None:
-        """Record the moves within windows, if they keep every bound."""
-        self._record(self._solve(windows, slack).moves)
-
-    def _try_fixed(self, levels: _Range, moves: IntArray) -> None:
-        """Try windows that are exactly as wide as the bounds allow, near the numbers at `moves`."""
-        if not all(one.is_linear for one in self.problem.bounded):
-            self._try(_fixed_windows(self.problem.bounded, levels, moves))
-
-    def _try_rounded(self) -> None:
+    def _try_rounded(self, anywhere: Levels) -> None:
         """Solve stricter programmes in real numbers, and round their moves."""
-        anywhere = _anywhere(len(self.problem.bounded))
-        windows = _windows(self.problem.bounded, anywhere)
+        windows = self._windows(anywhere)
         for slack in SLACKS:
-            answer = solve_program(self.problem, windows, self.clock, slack=slack, is_rounded=True)
+            answer = solve_program(
+                self.problem, windows, self.deadline, slack=slack, is_rounded=True
+            )
             if answer.moves is None:
                 return
-            windows = _fixed_windows(self.problem.bounded, anywhere, answer.moves)
+            windows = self._fixed_windows(anywhere, answer.moves)
             self._record(answer.moves)
             if self.best is not None:
                 return
 
+    def _windows(self, levels: Levels) -> list[Window | None]:
+        """Return the window that each range of the lowest number leaves; None for linear bounds."""
+        return [
+            None if one.is_linear else Window(low, _top(one, high))
+            for one, (low, high) in zip(self.problem.bounded, levels, strict=True)
+        ]
 
-def _anywhere(size: int) -> _Range:
-    return _Range((0.0,) * size, (math.inf,) * size)
-
-
-def _fixed_windows(
-    bounded: Sequence[Bounded], levels: _Range, moves: IntArray
-) -> list[Window | None]:
-    return [
-        None if one.is_linear else _fixed_window(one, moves, low, high)
-        for one, low, high in zip(bounded, *levels, strict=True)
-    ]
-
-
-def _put(values: tuple[float, ...], i: int, value: float) -> tuple[float, ...]:
-    return (*values[:i], value, *values[i + 1 :])
-
-
-def _windows(bounded: Sequence[Bounded], levels: _Range) -> list[Window | None]:
-    """Return the window that each range of the lowest number leaves; None for linear bounds."""
-    return [
-        None if one.is_linear else Window(low, _top(one, high))
-        for one, low, high in zip(bounded, *levels, strict=True)
-    ]
+    def _fixed_windows(self, levels: Levels, moves: IntArray) -> list[Window | None]:
+        """Return windows as wide as the bounds allow, in the middle of the numbers at `moves`."""
+        return [
+            None if one.is_linear else _fixed_window(one, moves, low, high)
+            for one, (low, high) in zip(self.problem.bounded, levels, strict=True)
+        ]
 
 
 def _top(one: Bounded, lowest: float) -> float:
@@ -396,9 +333,7 @@ class SeparableProblem:
         """Return the problem; None where groups share cells or move more than two."""
         if len(problem.bounded) != 1 or problem.bounded[0].is_linear:
             return None
-        (table,) = problem.bounded[0].tables
-        assert table.denominator is not None
-        is_moved = (table.numerator != 0) | (table.denominator != 0)
+        is_moved = problem.bounded[0].tables[0].counted
         n_moved = is_moved.sum(axis=1)
         if (is_moved.sum(axis=0) > 1).any() or (n_moved > 2).any() or (n_moved < 1).any():
             return None
@@ -450,8 +385,7 @@ class SeparableProblem:
         """Return (weights, limit) of weights @ moves ≥ limit: the window, and what is defined."""
         one = self.problem.bounded[0]
         (table,) = one.tables
-        assert table.denominator is not None
-        top, bottom = table.numerator[group], table.denominator[group]
+        top, bottom = table.numerator[group], bottoms(table)[group]
         start, scale = float(table.constant[group]), float(table.scale[group])
         found = [(bottom, least_positive(bottom) / 2 - scale)]
         if one.comparison.kind == "ratio":

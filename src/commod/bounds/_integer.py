@@ -24,7 +24,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class Bounded:
     def is_linear(self) -> bool:
         """Return whether inequalities that are linear in the moves state the bound."""
         is_alone = self.comparison.kind in ("floor", "ceiling")
-        return is_alone or all(table.denominator is None for table in self.tables)
+        return is_alone or not any(bottoms(table).any() for table in self.tables)
 
     @property
     def target(self) -> Fraction:
@@ -103,14 +103,17 @@ class Bounded:
         return lowest / highest if highest > 0 else None
 
 
+def bottoms(table: Measures) -> Floats:
+    """Return the weights of the moves in the denominators, (m, B); `_from_moves` states all."""
+    assert table.denominator is not None
+    return table.denominator
+
+
 def exact_numbers(table: Measures, moves: IntArray) -> list[Fraction | None]:
     """Return the exact number of each group; None for a division by zero."""
     tops = _exact_sums(table.numerator, table.constant, moves)
-    if table.denominator is None:
-        bottoms = [Fraction(size) for size in table.scale.tolist()]
-    else:
-        bottoms = _exact_sums(table.denominator, table.scale, moves)
-    return [top / bottom if bottom > 0 else None for top, bottom in zip(tops, bottoms, strict=True)]
+    sizes = _exact_sums(bottoms(table), table.scale, moves)
+    return [top / size if size > 0 else None for top, size in zip(tops, sizes, strict=True)]
 
 
 def _exact_sums(slopes: Floats, constant: Floats, moves: IntArray) -> list[Fraction]:
@@ -168,51 +171,39 @@ def merged_problems(
 ) -> Iterator[MergedProblem]:
     """Yield independent problems; `positives`, `n_up` and `n_down` have shape (A,)."""
     bounded = [
-        Bounded(replace(one, tables=tuple(_from_moves(t, positives) for t in one.tables)), bound)
+        Bounded(one, bound)
         for comparison, bound in compared
-        for one in _by_group(comparison)
         if comparison.kind != "ratio" or bound > 0  # every ratio is at least 0
+        for one in _by_group(comparison, [_from_moves(t, positives) for t in comparison.tables])
     ]
     for members in _connected(bounded):
         yield _merge([bounded[i] for i in members], n_up, n_down)
 
 
-def _by_group(comparison: GroupComparison) -> list[GroupComparison]:
-    """Return one comparison per group for a floor or a ceiling; otherwise the same comparison."""
+def _by_group(comparison: GroupComparison, tables: Sequence[Measures]) -> list[GroupComparison]:
+    """Return the comparison of these tables, split by group for a floor or a ceiling."""
     if comparison.kind not in ("floor", "ceiling"):
-        return [comparison]
-    (table,) = comparison.tables
+        return [replace(comparison, tables=tuple(tables))]
+    (table,) = tables
+    parts = table.numerator, table.constant, table.scale, bottoms(table)
     return [
-        replace(comparison, tables=(_rows(table, [i]),), groups=(group,))
+        replace(comparison, tables=(Measures(*(part[[i]] for part in parts)),), groups=(group,))
         for i, group in enumerate(comparison.groups)
     ]
-
-
-def _rows(table: Measures, index: Sequence[int]) -> Measures:
-    denominator = None if table.denominator is None else table.denominator[index]
-    return Measures(table.numerator[index], table.constant[index], table.scale[index], denominator)
 
 
 def _from_moves(table: Measures, positives: IntArray) -> Measures:
     """Return measures as functions of moves; they are functions of positives (A,) before."""
     constant = table.constant + table.numerator @ positives
     if table.denominator is None:
-        return replace(table, constant=constant)
+        return replace(table, constant=constant, denominator=np.zeros_like(table.numerator))
     return replace(table, constant=constant, scale=table.scale + table.denominator @ positives)
 
 
 def _slopes(bounded: Sequence[Bounded]) -> Floats:
     """Return all weights of the moves, one row per group, table and comparison."""
-    parts = []
-    for one in bounded:
-        for table in one.tables:
-            parts += [table.numerator] if table.denominator is None else [*_both(table)]
-    return np.vstack(parts)
-
-
-def _both(table: Measures) -> tuple[Floats, Floats]:
-    assert table.denominator is not None
-    return table.numerator, table.denominator
+    tables = [table for one in bounded for table in one.tables]
+    return np.vstack([part for table in tables for part in (table.numerator, bottoms(table))])
 
 
 def _connected(bounded: Sequence[Bounded]) -> list[list[int]]:
@@ -242,22 +233,17 @@ def _merge(bounded: Sequence[Bounded], n_up: IntArray, n_down: IntArray) -> Merg
     representative = np.array([used[number == b][0] for b in range(n_merged)], dtype=np.intp)
 
     def reduced(table: Measures) -> Measures:
-        parts = [
-            None if part is None else (part * sign)[:, representative]
-            for part in (table.numerator, table.denominator)
-        ]
-        assert parts[0] is not None
-        return replace(table, numerator=parts[0], denominator=parts[1])
-
-    small = [
-        replace(
-            one,
-            comparison=replace(one.comparison, tables=tuple(map(reduced, one.tables))),
+        top, bottom = (
+            (part * sign)[:, representative] for part in (table.numerator, bottoms(table))
         )
+        return replace(table, numerator=top, denominator=bottom)
+
+    small = (
+        replace(one.comparison, tables=tuple(map(reduced, one.comparison.tables)))
         for one in bounded
-    ]
+    )
     return MergedProblem(
-        tuple(small),
+        tuple(Bounded(one, of.bound) for one, of in zip(small, bounded, strict=True)),
         np.bincount(number, up[used], minlength=n_merged).astype(np.int64),
         np.bincount(number, down[used], minlength=n_merged).astype(np.int64),
         merged,
@@ -280,24 +266,37 @@ class Window(NamedTuple):
     high: float
 
 
-class TimeLeft:
-    """Measure the time that is left for all programmes of one question."""
-
-    def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
-
-    @property
-    def left(self) -> float:
-        """Return the seconds that are left, 0 or more."""
-        return max(self._end - time.monotonic(), 0.0)
+def time_left(deadline: float) -> float:
+    """Return the seconds until a deadline of the monotonic clock, 0 or more."""
+    return max(deadline - time.monotonic(), 0.0)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Moves (B,) of fewest changes, None where none are known, and a proven lower bound."""
+    """The fewest changes that were found, and how few are proven to be necessary.
+
+    - `moves`: how many more people of each cell are positive; None where no changes that keep all
+      bounds were found in time. Their shape is that of the cells.
+    - `lower_bound`: no decisions keep all bounds with fewer changes.
+
+    Examples
+    --------
+    >>> Answer(np.array([[3, -1]]), lower_bound=3).is_exact
+    False
+    """
 
     moves: IntArray | None
     lower_bound: float
+
+    @property
+    def n_changes(self) -> int | None:
+        """Return how many changes the moves are; None where none were found in time."""
+        return None if self.moves is None else int(np.abs(self.moves).sum())
+
+    @property
+    def is_exact(self) -> bool:
+        """Return whether no fewer changes are possible."""
+        return self.lower_bound == self.n_changes
 
 
 @dataclass
@@ -340,7 +339,7 @@ class _Rows:
 def solve_program(
     problem: MergedProblem,
     windows: Sequence[Window | None],
-    clock: TimeLeft,
+    deadline: float,
     *,
     most_changes: float = math.inf,
     slack: float = 0.0,
@@ -356,16 +355,20 @@ def solve_program(
     for bounded, window in zip(problem.bounded, windows, strict=True):
         if not _add_bound(rows, bounded, window, slack):
             return Answer(None, math.inf)
-    return _solve(problem, rows, clock, most_changes, is_rounded=is_rounded)
+    return _solve(problem, rows, deadline, most_changes, is_rounded=is_rounded)
 
 
 def _add_bound(rows: _Rows, bounded: Bounded, window: Window | None, slack: float) -> bool:
     """Add the rows of a bound; return False where no number is defined."""
     bound, kind = float(bounded.target), bounded.comparison.kind
     for table in bounded.tables:
-        if table.denominator is None and not (table.scale > 0).all():
+        is_fixed = ~bottoms(table).any(axis=1)
+        if (table.scale[is_fixed] <= 0).any():
             return False
-        _add_definedness(rows, table, needs_top=kind == "ratio")
+        # Denominators stay above zero, and so do the numerators of a ratio.
+        _add_positive(rows, bottoms(table)[~is_fixed], table.scale[~is_fixed])
+        if kind == "ratio":
+            _add_positive(rows, table.numerator, table.constant)
     if kind == "floor":
         window = Window(bound, math.inf)
     elif kind == "ceiling":
@@ -382,26 +385,21 @@ def _add_bound(rows: _Rows, bounded: Bounded, window: Window | None, slack: floa
     return True
 
 
-def _add_definedness(rows: _Rows, table: Measures, *, needs_top: bool) -> None:
-    """Keep denominators above zero; also numerators, for a ratio of numbers that must not be 0."""
-    parts = [(table.denominator, table.scale)] if table.denominator is not None else []
-    parts += [(table.numerator, table.constant)] if needs_top else []
-    for slopes, constant in parts:
-        for weights, start in zip(slopes, constant.tolist(), strict=True):
-            # The sum is a number of weighted people; half of the smallest one is above zero.
-            rows.add(weights, least_positive(weights) / 2 - start, math.inf)
+def _add_positive(rows: _Rows, slopes: Floats, constant: Floats) -> None:
+    """Keep sums of weighted people above zero: above half of the smallest one."""
+    for weights, start in zip(slopes, constant.tolist(), strict=True):
+        rows.add(weights, least_positive(weights) / 2 - start, math.inf)
 
 
 def _add_window(rows: _Rows, table: Measures, window: Window, slack: float) -> None:
     """Keep top / bottom of every group within the window, as top ≥ low · bottom and so on."""
-    slopes = np.zeros_like(table.numerator) if table.denominator is None else table.denominator
     for g, top in enumerate(table.numerator):
         for edge, is_low in ((window.low, True), (window.high, False)):
             if math.isinf(edge):
                 continue
             limit = float(edge * table.scale[g] - table.constant[g])
             limits = (limit, math.inf) if is_low else (-math.inf, limit)
-            rows.add(top - edge * slopes[g], *limits, slack=slack)
+            rows.add(top - edge * bottoms(table)[g], *limits, slack=slack)
 
 
 def _must_be_equal(bounded: Bounded) -> bool:
@@ -460,7 +458,7 @@ def _add_difference(
 
 
 def _solve(
-    problem: MergedProblem, rows: _Rows, clock: TimeLeft, most_changes: float, *, is_rounded: bool
+    problem: MergedProblem, rows: _Rows, deadline: float, most_changes: float, *, is_rounded: bool
 ) -> Answer:
     """Return the answer of HiGHS; it tries again without presolve where it fails."""
     from scipy.optimize import Bounds, LinearConstraint, milp
@@ -479,7 +477,7 @@ def _solve(
         np.zeros(len(is_change)) if is_rounded else np.r_[is_change[: 2 * n_moves], rows.is_whole]
     )
     for presolve in (True, False):
-        options = {"time_limit": max(clock.left, 0.05), "node_limit": MOST_NODES}
+        options = {"time_limit": max(time_left(deadline), 0.05), "node_limit": MOST_NODES}
         with without_debug_lines():
             result = milp(
                 is_change,
@@ -513,57 +511,33 @@ DEBUG_LINE = b"HighsMipSolverData::"
 STDOUT = 1  # the file descriptor
 
 
-class _Diversion:
-    """Standard output that goes to a file while at least one thread solves a programme."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.n_inside = 0
-        self.original = -1
-        self.written: IO[bytes] | None = None
-
-    def enter(self) -> bool:
-        """Divert the standard output; return False where there is none."""
-        with self.lock:
-            if not self.n_inside:
-                try:
-                    self.original = os.dup(STDOUT)
-                except OSError:
-                    return False
-                self.written = tempfile.TemporaryFile()  # noqa: SIM115 - `leave` closes it
-                os.dup2(self.written.fileno(), STDOUT)
-            self.n_inside += 1
-            return True
-
-    def leave(self) -> None:
-        """Restore the standard output, and write what others wrote to it meanwhile."""
-        with self.lock:
-            self.n_inside -= 1
-            if self.n_inside:
-                return
-            ctypes.CDLL(None).fflush(None)  # HiGHS prints through the buffer of C
-            os.dup2(self.original, STDOUT)
-            os.close(self.original)
-            assert self.written is not None
-            with self.written as file:
-                file.seek(0)
-                others = [line for line in file if not line.startswith(DEBUG_LINE)]
-            for line in others:
-                os.write(STDOUT, line)
-
-
-_DIVERSION = _Diversion()
+_DIVERSION = threading.Lock()
 
 
 @contextlib.contextmanager
 def without_debug_lines() -> Iterator[None]:
-    """Drop the debug lines of HiGHS from the standard output; all else is written.
+    """Drop the debug lines of HiGHS from the standard output; all else is written at the end.
 
-    Nothing is done where a program has no standard output, and on Windows.
+    One thread at a time solves its programme so. Nothing is done where a program has no standard
+    output, and on Windows.
     """
-    is_diverted = os.name == "posix" and _DIVERSION.enter()
-    try:
-        yield
-    finally:
-        if is_diverted:
-            _DIVERSION.leave()
+    with _DIVERSION:
+        try:
+            original = os.dup(STDOUT) if os.name == "posix" else None
+        except OSError:
+            original = None
+        if original is None:
+            yield
+            return
+        with tempfile.TemporaryFile() as written:
+            os.dup2(written.fileno(), STDOUT)
+            try:
+                yield
+            finally:
+                ctypes.CDLL(None).fflush(None)  # HiGHS prints through the buffer of C
+                os.dup2(original, STDOUT)
+                os.close(original)
+                written.seek(0)
+                for line in written:
+                    if not line.startswith(DEBUG_LINE):
+                        os.write(STDOUT, line)

@@ -204,10 +204,11 @@ def minimal_changes(
         prefer_raising=table.is_positive_favorable,
         time_limit=time_limit,
     )
-    if limit is None or limit.positives is None or limit.n_changes is None:
-        return MinimalChanges(None, math.nan, {}, None if limit is None else limit.lower_bound)
-    rate, flips = limit.n_changes / table.n_rows, table.flips_of(limit.positives - before)
-    return MinimalChanges(limit.n_changes, rate, flips, limit.lower_bound)
+    lower_bound = None if limit is None else int(limit.lower_bound)
+    if limit is None or limit.moves is None or limit.n_changes is None:
+        return MinimalChanges(None, math.nan, {}, lower_bound)
+    rate = limit.n_changes / table.n_rows
+    return MinimalChanges(limit.n_changes, rate, table.flips_of(limit.moves), lower_bound)
 
 
 def _cells(
