@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from commod.bounds._counts import fewest_changes
-from commod.bounds._expected import fewest_expected_changes
+from commod.bounds._limits import fewest_expected_changes
 
 LINES = {
     "demographic_parity": 1,

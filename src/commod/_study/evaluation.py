@@ -23,7 +23,7 @@ from commod._data.tables import check_same_rows, n_rows_of
 from commod._people import Bound, People, all_kept
 from commod._text import did_you_mean, label_text, list_names, n_of
 from commod.bounds._blind import BlindChanges, BlindPeople
-from commod.bounds._expected import fewest_expected_changes
+from commod.bounds._limits import fewest_expected_changes
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 from commod.metrics._language import FairnessConstraint, bounded

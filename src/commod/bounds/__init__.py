@@ -9,8 +9,14 @@ They correct the paper's theory where it is wrong in print; the notes of each fu
 
 from commod.bounds._blind import BlindChanges, blind_changes
 from commod.bounds._cheapest import MinimalCost, minimal_cost
-from commod.bounds._expected import ExpectedChanges, minimal_expected_changes
-from commod.bounds._limits import BestFairness, MinimalChanges, best_fairness, minimal_changes
+from commod.bounds._limits import (
+    BestFairness,
+    ExpectedChanges,
+    MinimalChanges,
+    best_fairness,
+    minimal_changes,
+    minimal_expected_changes,
+)
 
 __all__ = [
     "BestFairness",

@@ -24,8 +24,7 @@ from commod._evidence.cut import Stop, best_stop, evidence
 from commod._evidence.prices import Pricing, priced_rows
 from commod._evidence.task import N_FOLDS, EvidenceTask, Required, with_bounds
 from commod._text import n_of
-from commod.bounds._counts import read_target, simple_requirement
-from commod.bounds._tables import read_problem
+from commod.bounds._counts import read_problem, read_target, simple_requirement
 from commod.exceptions import InputError
 from commod.metrics._cells import Cells
 from commod.metrics._constraint import Constraint, ConstraintLike
@@ -108,15 +107,13 @@ def blind_changes(
     constraint, target = simple_requirement(constraints, target, "The blind limit")
     read_target(constraint, target)
     check_same_rows({"X": X, "y_pred": y_pred, "sensitive_features": sensitive_features})
-    y_true = y_true if constraint.needs_labels else None
-    rows, _, problem = read_problem(
+    rows, _ = read_problem(
         y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
     )
-    columns, groups = read_columns(X), rows.groups
-    check_length(columns[0].values, "X", len(rows.decisions))
-    cells = groups.codes, len(groups.labels), rows.outcomes
-    people = BlindPeople.of(columns, constraint, rows.decisions, *cells)
-    return people.fewest(float(target), may_raise=problem.may_raise, may_lower=problem.may_lower)
+    columns = read_columns(X)
+    check_length(columns[0].values, "X", rows.n_rows)
+    people = BlindPeople.of(columns, constraint, rows.given.decisions, *rows.people)
+    return people.fewest(float(target), may_raise=rows.may_raise, may_lower=rows.may_lower)
 
 
 class BlindRule(NamedTuple):

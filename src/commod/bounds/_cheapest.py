@@ -32,6 +32,9 @@ from commod._data.labels import check_costs, check_length, one_dimensional
 from commod._data.tables import check_same_rows
 from commod.bounds._counts import (
     CountProblem,
+    Flips,
+    check_budget,
+    read_problem,
     read_target,
     simple_requirement,
     solve_fewest_changes,
@@ -46,7 +49,6 @@ from commod.bounds._levels import (
     gap_floor,
     solve_one_rate_row,
 )
-from commod.bounds._tables import Flips, check_budget, read_problem
 from commod.exceptions import InputError
 from commod.metrics._cells import Cells
 from commod.metrics._constraint import ConstraintLike
@@ -392,24 +394,23 @@ def minimal_cost(
     bound = read_target(constraint, target)
     budget = math.inf if max_changes is None else check_budget(max_changes)
     check_same_rows({"y_pred": y_pred, "change_cost": change_cost, "may_change": may_change})
-    y_true = y_true if constraint.needs_labels else None
-    rows, table, problem = read_problem(
+    rows, problem = read_problem(
         y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
     )
-    cost, is_open = check_costs(change_cost, table.n_rows), _read_mask(may_change, table.n_rows)
-    cells = Cells.of(constraint, rows.groups.codes, len(table.groups), rows.outcomes).index
+    cost, is_open = check_costs(change_cost, rows.n_rows), _read_mask(may_change, rows.n_rows)
+    cells, decisions = Cells.of(constraint, *rows.people).index, rows.given.decisions
     raising, lowering = (
         SortedChanges.of(cells, cost, is_open & may_move, problem.sizes.size)
-        for may_move in (~rows.decisions & problem.may_raise, rows.decisions & problem.may_lower)
+        for may_move in (~decisions & problem.may_raise, decisions & problem.may_lower)
     )
     changed = _cheapest_rows(problem, raising, lowering, bound, budget)
     if changed is None:
         return MinimalCost(math.inf, None, math.nan, {})
-    group, was_positive = rows.groups.codes[changed], rows.decisions[changed]
-    raised = np.bincount(group[~was_positive], minlength=len(table.groups))
-    lowered = np.bincount(group[was_positive], minlength=len(table.groups))
-    rate = len(changed) / table.n_rows
-    return MinimalCost(math.fsum(cost[changed]), len(changed), rate, table.flips(raised, lowered))
+    codes, n_groups, _ = rows.people
+    moved, step = codes[changed], np.where(decisions[changed], -1, 1)
+    by_direction = [sign * np.bincount(moved[step == sign], minlength=n_groups) for sign in (1, -1)]
+    flips = rows.flips(np.array(by_direction))
+    return MinimalCost(math.fsum(cost[changed]), len(changed), len(changed) / rows.n_rows, flips)
 
 
 def _read_mask(may_change: Any, n_rows: int) -> Mask:

@@ -1,16 +1,22 @@
-"""Find limits from counts alone: the positives that each cell should have, without any rows."""
+"""Count checked rows, and find the positives that each cell of counts should have."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Rational, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from commod._data.arrays import Mask
+from commod._data.groups import GroupedDecisions, read_decisions
+from commod._data.labels import is_label_in
+from commod._data.parameters import check_choice
 from commod._text import shown
 from commod.bounds._levels import (
     IntArray,
@@ -19,9 +25,14 @@ from commod.bounds._levels import (
     solve_rate_rows,
 )
 from commod.exceptions import InputError
-from commod.metrics._constraint import CONSTRAINTS, Constraint, ConstraintLike, get_constraint
+from commod.metrics._cells import Cells, count_cells
+from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint, missing_labels
 from commod.metrics._language import AllOf
 from commod.metrics._named_constraints import read_constraints
+
+Flips = dict[tuple[Hashable, Any, Any], int]
+
+DIRECTIONS = ("any", "gains_only", "losses_only")
 
 
 def read_target(constraints: ConstraintLike, target: Any) -> Fraction:
@@ -185,6 +196,144 @@ def fewest_number(
 
 
 # ---------------------------------------------------------------------------------------------
+# Counts of rows
+
+
+@dataclass(frozen=True)
+class LimitRows:
+    """Checked rows of two groups or more, and the changes that are allowed.
+
+    `labels` are the negative and the positive label as they are written in the data.
+    """
+
+    given: GroupedDecisions
+    labels: tuple[Any, Any]
+    may_raise: bool
+    may_lower: bool
+    prefer_raising: bool
+
+    @classmethod
+    def read(
+        cls,
+        y_true: Any,
+        y_pred: Any,
+        sensitive_features: Any,
+        *,
+        direction: str,
+        pos_label: Any,
+        favorable_label: Any,
+    ) -> LimitRows:
+        """Return the checked rows; `y_true` is None where no constraint needs labels."""
+        given = read_decisions(y_true, y_pred, sensitive_features, pos_label)
+        groups = given.groups.labels
+        if len(groups) < 2:
+            raise InputError(
+                f"sensitive_features has one group only ({groups[0]!r}), and fairness compares "
+                "two or more. Pass the rows of all groups.",
+                parameter="sensitive_features",
+            )
+        labels = _two_labels(given, pos_label, favorable_label)
+        is_favorable = favorable_label in (None, labels[1])
+        check_choice(direction, "direction", DIRECTIONS)
+        raising = "gains_only" if is_favorable else "losses_only"
+        return cls(given, labels, direction in ("any", raising), direction != raising, is_favorable)
+
+    @property
+    def n_rows(self) -> int:
+        """Return the number of people."""
+        return len(self.given.decisions)
+
+    @property
+    def people(self) -> tuple[NDArray[np.intp], int, Mask | None]:
+        """Return the group of each row, the number of groups, and where the label is positive."""
+        return self.given.groups.codes, len(self.given.groups.labels), self.given.outcomes
+
+    def problem(self, constraint: Constraint) -> CountProblem:
+        """Return the counts to change; refuse a rate over nobody."""
+        counts = count_cells(Cells.of(constraint, *self.people), self.given.decisions)
+        for rate, size in zip(constraint.rate_rows, counts[0], strict=True):
+            empty = np.flatnonzero(size == 0)
+            if len(empty):
+                group, label = self.given.groups.labels[empty[0]], self.labels[bool(rate.label)]
+                raise InputError(
+                    f"Group {group!r} has no row with true label {label!r}, so its {rate.name} is "
+                    "undefined whatever is changed. Leave the group out, or merge it with another."
+                )
+        return CountProblem(
+            constraint, *counts, self.may_raise, self.may_lower, self.prefer_raising
+        )
+
+    def flips(self, change: IntArray) -> Flips:
+        """Return changes of the positives of cells, shape (..., n_groups), by group and label."""
+        negative, positive = self.labels
+        by_group = change.reshape(-1, len(self.given.groups.labels))
+        raised, lowered = np.maximum(by_group, 0).sum(axis=0), np.maximum(-by_group, 0).sum(axis=0)
+        counts = zip(self.given.groups.labels, raised.tolist(), lowered.tolist(), strict=True)
+        named: Flips = {}
+        for group, up, down in counts:
+            if up:
+                named[group, negative, positive] = up
+            if down:
+                named[group, positive, negative] = down
+        return named
+
+
+def _two_labels(rows: GroupedDecisions, pos_label: Any, favorable_label: Any) -> tuple[Any, Any]:
+    """Return the negative and the positive label as they are written in the data."""
+    written: dict[bool, Any] = {}
+    for values, is_positive in ((rows.y_pred, rows.decisions), (rows.y_true, rows.outcomes)):
+        if values is None or is_positive is None:
+            continue
+        for kind, at in ((True, is_positive.argmax()), (False, is_positive.argmin())):
+            if is_positive[at] == kind:
+                written.setdefault(kind, values[at : at + 1].tolist()[0])
+    positive = written.get(True, pos_label)
+    # Where every label is positive, nothing is unfair or wrong: the other label is never named.
+    negative = written.get(False, favorable_label)
+    if favorable_label is not None and not is_label_in(favorable_label, (negative, positive)):
+        raise InputError(
+            f"favorable_label={shown(favorable_label)} is neither of the two labels, {negative!r} "
+            f"and {positive!r}. Pass the one that is good for the person.",
+            parameter="favorable_label",
+        )
+    return negative, positive
+
+
+def read_problem(
+    y_true: Any,
+    y_pred: Any,
+    sensitive_features: Any,
+    constraint: Constraint,
+    direction: str,
+    pos_label: Any,
+    favorable_label: Any,
+) -> tuple[LimitRows, CountProblem]:
+    """Return checked rows and their counts to change; labels only count where they are needed."""
+    if y_true is None and constraint.needs_labels:
+        raise missing_labels(constraint)
+    rows = LimitRows.read(
+        y_true if constraint.needs_labels else None,
+        y_pred,
+        sensitive_features,
+        direction=direction,
+        pos_label=pos_label,
+        favorable_label=favorable_label,
+    )
+    return rows, rows.problem(constraint)
+
+
+def check_budget(max_changes: Any) -> int:
+    """Return `max_changes` as an int, 0 or more."""
+    is_whole = isinstance(max_changes, int | np.integer) and not isinstance(max_changes, bool)
+    if not is_whole or max_changes < 0:
+        raise InputError(
+            f"max_changes={shown(max_changes)} must be a whole number of changes, 0 or more.",
+            parameter="max_changes",
+        )
+    return min(int(max_changes), sys.maxsize)  # no table has more rows
+
+
+# ---------------------------------------------------------------------------------------------
 # Constraints that have exact limits
 
 
@@ -207,21 +356,6 @@ def simple_requirement(constraints: Any, target: Any, purpose: str) -> tuple[Con
     requirements, bounds = read_requirements(constraints, target)
     name = getattr(constraints, "name", constraints)
     return check_simple(requirements.constraints, purpose, name), bounds[0]
-
-
-def simple_constraint(constraints: Any, purpose: str) -> Constraint:
-    """Return the one constraint; it must compare rates of all people by ratio or difference.
-
-    `purpose` says what is computed.
-    """
-    if isinstance(constraints, str) and constraints in CONSTRAINTS:
-        return CONSTRAINTS[constraints]
-    if isinstance(constraints, Constraint) and constraints.is_simple:
-        return constraints
-    if isinstance(constraints, str | Constraint):
-        constraints = get_constraint(constraints)
-    name = getattr(constraints, "name", constraints)
-    return check_simple(read_constraints(constraints).constraints, purpose, name)
 
 
 def check_simple(constraints: Sequence[Constraint], purpose: str, name: Any = None) -> Constraint:

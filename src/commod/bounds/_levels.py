@@ -155,8 +155,10 @@ def ratio_floor(sizes: IntArray, ratio: Fraction) -> Floor:
     if 1 - ratio < Fraction(1, largest_denominator(sizes)):
         return _equal_rates(sizes)
     denominators = np.array(sorted(set(sizes.tolist())))
-    p, q = ratio.numerator, ratio.denominator
-    parts = [[_round_up(p * s, q * r, r) for s in sizes.tolist()] for r in denominators.tolist()]
+    parts = [
+        [_round_up(ratio * s / r, r).as_integer_ratio() for s in sizes.tolist()]
+        for r in denominators.tolist()
+    ]
     up, down = np.moveaxis(np.array(parts, np.int64), -1, 0)
     return Floor(float(ratio), 0.0, denominators, up, np.zeros_like(up), down)
 
@@ -195,30 +197,19 @@ def smallest_step(value: Fraction, *sizes: IntArray) -> Fraction:
     return Fraction(1, value.denominator * math.prod(map(largest_denominator, sizes)))
 
 
-def _round_up(p: int, q: int, largest: int) -> tuple[int, int]:
-    """Return the least fraction >= p / q whose denominator is at most `largest`; p and q >= 0.
+def _round_up(value: Fraction, largest: int) -> Fraction:
+    """Return the least fraction >= `value`, which is >= 0, with a denominator of at most `largest`.
 
     For counts up to `largest` both fractions give the same ceil(count * value). The exact value of
     a float has a denominator of sixteen digits, which would overflow 64 bits; this one does not.
     """
-    # `low` and `high` are neighbours on both sides of p / q. Euclid's quotients say how far each
-    # moves towards p / q; a move that needs a larger denominator proves that nothing is between.
-    (low, low_q), (high, high_q) = (0, 1), (1, 0)
-    while True:
-        (most, rest), room = divmod(p, q), largest - low_q
-        n = min(most, room // high_q) if high_q else most
-        low, low_q = low + n * high, low_q + n * high_q
-        if not rest and n == most:
-            return low, low_q
-        if n < most:
-            return high, high_q
-        p, q = q, rest
-        most, rest = divmod(p, q)
-        n = min(most, (largest - high_q) // low_q)
-        high, high_q = high + n * low, high_q + n * low_q
-        if not rest or n < most:
-            return high, high_q
-        p, q = q, rest
+    nearest = value.limit_denominator(largest)
+    if nearest >= value:
+        return nearest
+    # the next fraction c / d has c · b − a · d = 1, with the largest such d
+    a, b = nearest.as_integer_ratio()
+    d = largest - (largest + pow(a, -1, b)) % b
+    return Fraction(a * d + 1, b * d)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 from commod._data.groups import UNKNOWN_GROUPS, read_group_probabilities
 from commod._data.parameters import check_choice, check_number
 from commod._data.tables import check_same_rows
-from commod.bounds._tables import DIRECTIONS
+from commod.bounds._counts import DIRECTIONS
 from commod.exceptions import InputError
 from commod.scorecard import SCORE_EDITS
 from commod.updates._removed import refuse_removed_value

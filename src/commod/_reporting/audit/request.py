@@ -15,8 +15,7 @@ from commod._data.parameters import check_choice, check_number_parameter
 from commod._record import FurtherConstraint, Request, from_plain, to_plain
 from commod._reporting.audit.people import Coding
 from commod._text import did_you_mean, shown
-from commod.bounds._counts import read_target
-from commod.bounds._tables import DIRECTIONS
+from commod.bounds._counts import DIRECTIONS, read_target
 from commod.exceptions import InputError, InputTypeError
 from commod.metrics._constraint import CONSTRAINTS, Constraint, get_constraint, missing_labels
 from commod.metrics._language import FairnessConstraint, bounded
