@@ -14,9 +14,9 @@ from commod._record import Shipped, to_plain
 from commod._reporting.render.embedding import KEY, EmbeddedReport, read_report
 from commod._text import visible
 from commod.exceptions import InputError
+from commod.patch.checking import Difference, contradictions, shipped_of, value_text
 from commod.patch.content import Content
 from commod.patch.file import from_bytes, read_bytes
-from commod.patch.shipped import Difference, contradictions, shipped_of, value_text
 
 MAX_REPORT_BYTES = 256 * 2**20  # reports have a few hundred kilobytes
 

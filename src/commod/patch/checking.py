@@ -1,16 +1,21 @@
-"""Refuse a patch whose parts contradict each other. Types are checked before, on reading."""
+"""Refuse a patch whose parts contradict each other, or that an audit contradicts.
+
+Types are checked before, on reading.
+"""
 
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import fields, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 from commod._data.columns import LARGEST
-from commod._record import FurtherConstraint, ScoreMap, Value
+from commod._record import Audit, FurtherConstraint, Gap, ScoreMap, Shipped, Value
 from commod._text import label_text, shorten
 from commod.bounds._counts import read_target
 from commod.exceptions import InputError
@@ -24,8 +29,8 @@ from commod.patch.content import (
     Content,
     DistanceBinColumn,
     FurtherReached,
+    Labels,
     NumberColumn,
-    Ratio,
     TermPoints,
     before_last_edit,
     figures_of_edit,
@@ -33,108 +38,89 @@ from commod.patch.content import (
 )
 from commod.scorecard import SCORE_CLIP
 
+ROUNDING = 1e-9  # of a share: a sum of weights may exceed 1 by this much
+FIGURE_ROUNDING = 1e-5  # of a measured figure, which has six digits
+FEW_CHANGES = 4  # the limit is computed for a rounded figure, so it may exceed the changes by these
+MOST_KNOTS = 100
+STEEPEST = 1e4  # so that scores that agree to 1e-13 give probabilities that agree to 1e-9
+SAME = 1e-5  # figures that are closer than this are the same: those of a patch have six digits
+CAPS = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence")
+
 
 def check_content(content: Content) -> None:
     """Refuse a content that contradicts itself, for example after an edit by hand."""
-    _check_base(content)
-    _check_asked(content)
-    _check_reached(content)
+    _check_labels(content.labels, content.base.threshold)
+    _check_constraints(content)
+    _check_gate(content)
+    _check_ranges(content)
     _check_origin(content)
-    ratio = content.ratio
-    _check_evidence(ratio)
-    if len(ratio.concept_weights) != len(ratio.concept_intercepts):
-        raise InputError(
-            f"The patch has {len(ratio.concept_weights)} concept_weights and "
-            f"{len(ratio.concept_intercepts)} concept_intercepts; expected one of each per concept."
-        )
-    _check_numbers("ratio", [ratio.intercept, *ratio.concept_weights, *ratio.concept_intercepts])
-    repeated = [n for n, count in Counter(c.name for c in ratio.columns).items() if count > 1]
-    if repeated:
-        raise InputError(f"The patch has several columns named {min(repeated)!r}; one is allowed.")
-    if ratio.max_margin is not None and not 0 <= ratio.max_margin <= LARGEST:
-        raise InputError(f"The patch has max_margin {ratio.max_margin!r}; expected 0 or more.")
-    for column in ratio.columns:
-        _check_column(column)
-        for term in term_points_of(column):
-            _check_term(column.name, term, ratio.concept_weights)
+    _check_ratio(content)
     _check_counts(content)
-    _check_direction(content)
-    _check_target(content)
-    _check_promise(content)
+    _check_claims(content)
     _check_unchanged(content)
-    _check_calibration(content)
+    if content.calibration is not None:
+        _check_calibration(content.calibration, content)
     _check_history(content)
 
 
-def _check_base(content: Content) -> None:
-    threshold, labels = content.base.threshold, content.labels
+def _check_labels(labels: Labels, threshold: float) -> None:
     if not SCORE_CLIP < threshold < 1 - SCORE_CLIP:
         raise InputError(f"The patch has threshold {threshold!r}; it must lie between 0 and 1.")
+    negative, positive, favorable = map(
+        _typed, (labels.negative, labels.positive, labels.favorable)
+    )
     if labels.negative == labels.positive:
         raise InputError(f"The patch has the label {labels.positive!r} twice.")
-    if _kind(labels.negative) != _kind(labels.positive):
+    if negative[0] != positive[0]:
         raise InputError(
             f"The patch mixes labels of different types, {labels.negative!r} and "
             f"{labels.positive!r}; a column of decisions has one type."
         )
-    for label in vars(labels).values():
-        if type(label) is int and abs(label) >= 2**63:
-            raise InputError("The patch has a label that does not fit into 64 bits.")
-    if (_kind(labels.favorable), labels.favorable) not in (
-        (_kind(labels.negative), labels.negative),
-        (_kind(labels.positive), labels.positive),
-    ):
+    if any(type(label) is int and abs(label) >= 2**63 for label in vars(labels).values()):
+        raise InputError("The patch has a label that does not fit into 64 bits.")
+    if favorable not in (negative, positive):
         raise InputError(
             f"The patch has the favourable label {labels.favorable!r}, which is neither "
             f"{labels.negative!r} nor {labels.positive!r}."
         )
 
 
-def _kind(label: Value) -> str:
-    return "number" if type(label) in (int, float) else type(label).__name__
+def _typed(label: Value) -> tuple[str, Value]:
+    return "number" if type(label) in (int, float) else type(label).__name__, label
 
 
-def _check_whole(ratio: Ratio) -> None:
-    """Refuse points that are no whole numbers where the request asks for such points."""
-    points = [term.points for column in ratio.columns for term in term_points_of(column)]
-    halves = [ratio.intercept - 0.5] if ratio.evidence is None else []
-    if any(points) and not all(float(value).is_integer() for value in (*halves, *points)):
+def stated_in(content: Content) -> list[tuple[Constraint, float | None]]:
+    """Return all constraints of a patch with their bounds, the first one first."""
+    asked = content.asked
+    first = FurtherConstraint(asked.constraints, asked.target)
+    return [(get_constraint(one.constraints), one.bound) for one in (first, *asked.further)]
+
+
+def reached_in(content: Content) -> list[FurtherReached]:
+    """Return the metric of each constraint before and after, in the order of `stated_in`."""
+    reached = content.reached
+    return [FurtherReached(reached.fairness_before, reached.fairness_after), *reached.further]
+
+
+def _check_constraints(content: Content) -> None:
+    """Refuse names that are no constraints, bounds out of range, and missing figures."""
+    stated, asked, reached = stated_in(content), content.asked, content.reached
+    for constraint, bound in stated:
+        if bound is not None:
+            read_target(constraint, bound)
+    if len({constraint.name for constraint, _ in stated}) < len(stated):
+        raise InputError("The patch states the same constraint twice.")
+    if len(asked.further) != len(reached.further):
         raise InputError(
-            "The patch says that points are whole numbers, but they are not, or its intercept does "
-            "not lie halfway between two. Save the update again."
+            f"The patch states {len(asked.further)} further constraints, but has figures of "
+            f"{len(reached.further)}."
         )
+    if reached.metric != stated[0][0].metric:
+        raise InputError(f"The patch has the metric {reached.metric!r} for {asked.constraints!r}.")
 
 
-def _check_evidence(ratio: Ratio) -> None:
-    """Refuse a rule that no sum can become r by, and one that counts the distance twice."""
-    evidence = ratio.evidence
-    if evidence is None:
-        return
-    # Within these bounds no engine overflows. Scores differ by 1 at most.
-    bounds = {
-        "cut": (1 / LARGEST, LARGEST),
-        "nearness": (0.0, 1.0),
-        "mean_distance": (1 / LARGEST, 1.0),
-    }
-    for name, (low, high) in bounds.items():
-        value = getattr(evidence, name)
-        if not low <= value <= high:
-            raise InputError(
-                f"ratio.evidence.{name} of the patch is {value!r}; it must lie between {low:g} and "
-                f"{high:g}."
-            )
-    of_score = [column.name for column in ratio.columns if isinstance(column, ColumnOfScore)]
-    if of_score:
-        raise InputError(
-            f"The patch has an evidence rule, which counts the distance from the threshold, and a "
-            f"column {of_score[0]!r} that reads the score; expected one of the two."
-        )
-
-
-def _check_asked(content: Content) -> None:
-    asked, ratio = content.asked, content.ratio
-    _check_constraints(content)
-    raising_is_gain = content.labels.favorable_above
+def _check_gate(content: Content) -> None:
+    asked, ratio, raising_is_gain = content.asked, content.ratio, content.labels.favorable_above
     gates = {
         "any": (True, True),
         "gains_only": (raising_is_gain, not raising_is_gain),
@@ -148,43 +134,71 @@ def _check_asked(content: Content) -> None:
             f"The patch has direction {asked.direction!r}, but its gate has may_raise = "
             f"{ratio.may_raise} and may_lower = {ratio.may_lower}."
         )
-    if asked.points is not None:
-        _check_whole(ratio)
-    for name in ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence"):
-        _check_share(f"asked.{name}", getattr(asked, name))
+    points = [term.points for column in ratio.columns for term in term_points_of(column)]
+    halves = [ratio.intercept - 0.5] if ratio.evidence is None else []
+    are_whole = not any(points) or all(float(value).is_integer() for value in (*halves, *points))
+    if asked.points is not None and not are_whole:
+        raise InputError(
+            "The patch says that points are whole numbers, but they are not, or its intercept does "
+            "not lie halfway between two. Save the update again."
+        )
 
 
-def _check_reached(content: Content) -> None:
-    reached, asked = content.reached, content.asked
-    constraint = get_constraint(asked.constraints)
-    if reached.metric != constraint.metric:
-        raise InputError(f"The patch has the metric {reached.metric!r} for {asked.constraints!r}.")
-    if not 1 <= reached.n_rows < 2**63:
-        shown = str(reached.n_rows)[:24]
-        raise InputError(f"The patch was fitted on {shown} rows; expected 1 or more.")
-    for name in ("fairness_before", "fairness_after"):
-        _check_share(f"reached.{name}", getattr(reached, name), constraint.largest)
-    for name in ("accuracy_before", "accuracy_after", "change_rate", "limit"):
-        _check_share(f"reached.{name}", getattr(reached, name))
-    for name in ("n_gains", "n_losses"):
-        _check_share(f"reached.{name}", getattr(reached, name), float(reached.n_rows))
-    _check_digest("columns", content.seen.digest)
-    _check_date("created", content.created)
+# ---------------------------------------------------------------------------------------------
+# Numbers, counts, digests and dates
+
+
+def _check_ranges(content: Content) -> None:
+    """Refuse a number that lies outside its range; None is not known."""
+    reached, stated = content.reached, stated_in(content)
+    n_rows, largest = reached.n_rows, stated[0][0].largest
+    if not 1 <= n_rows < 2**63:
+        raise InputError(f"The patch was fitted on {str(n_rows)[:24]} rows; expected 1 or more.")
+    ends = {"fairness_before": largest, "fairness_after": largest}
+    ends |= dict.fromkeys(("accuracy_before", "accuracy_after", "change_rate", "limit"), 1.0)
+    ends |= dict.fromkeys(("n_gains", "n_losses"), float(n_rows))
+    for name in CAPS:
+        _check_share(f"asked.{name}", getattr(content.asked, name))
+    for name, most in ends.items():
+        _check_share(f"reached.{name}", getattr(reached, name), most)
+    for (constraint, _), figures in zip(stated[1:], reached.further, strict=True):
+        for when, value in vars(figures).items():
+            _check_share(f"The {constraint.metric} {when}", value, constraint.largest)
+
+
+def _check_share(name: str, value: float | None, most: float = 1.0) -> None:
+    if value is not None and not -ROUNDING <= value <= most + ROUNDING:
+        raise InputError(f"{name} of the patch is {value!r}; it must lie between 0 and {most:g}.")
+
+
+def _check_numbers(name: str, numbers: Iterable[float]) -> None:
+    for number in numbers:
+        if not abs(number) <= LARGEST:
+            raise InputError(
+                f"{name!r} in the patch holds {repr(number)[:24]}; expected a number "
+                f"within ±{LARGEST:g}."
+            )
 
 
 def _check_origin(content: Content) -> None:
-    """Check what version 2 of the schema added; None where a file does not know it."""
+    """Check where a patch comes from; None where a file does not know it."""
+    digests = {
+        "columns": content.seen.digest,
+        "an audit": content.audit,
+        "scores": content.base.scores_digest,
+    }
+    for of, digest in digests.items():
+        if digest is not None and not re.fullmatch("[0-9a-f]{64}", digest):
+            raise InputError(f"The patch has {digest[:80]!r} where a digest of {of} is expected.")
+    _check_date("created", content.created)
     if content.schema != SCHEMA:
         raise InputError(f"The patch has schema {content.schema[:80]!r}; expected {SCHEMA!r}.")
-    _check_digest("an audit", content.audit)
-    _check_digest("scores", content.base.scores_digest)
-    n_rows = content.seen.n_rows
+    n_rows, left_out = content.seen.n_rows, content.left_out
     if n_rows is not None and not content.reached.n_rows <= n_rows < 2**63:
         raise InputError(
             f"The patch was fitted on {str(n_rows)[:24]} rows, but its figures are of "
             f"{content.reached.n_rows} rows."
         )
-    left_out = content.left_out
     if left_out is not None and (
         not 0 <= left_out.n_groups < 2**31
         or not 0 <= left_out.n_people < 2**63
@@ -203,38 +217,74 @@ def _check_date(what: str, text: str) -> None:
         raise InputError(f"The patch was {what} at {text[:40]!r}, which is not a date.") from error
 
 
-def _check_digest(of: str, digest: str | None) -> None:
-    if digest is not None and not re.fullmatch("[0-9a-f]{64}", digest):
-        raise InputError(f"The patch has {digest[:80]!r} where a digest of {of} is expected.")
+# ---------------------------------------------------------------------------------------------
+# The rule
 
 
-def _check_share(name: str, value: float | None, most: float = 1.0) -> None:
-    if value is not None and not -ROUNDING <= value <= most + ROUNDING:
-        raise InputError(f"{name} of the patch is {value!r}; it must lie between 0 and {most:g}.")
+def _check_ratio(content: Content) -> None:
+    ratio = content.ratio
+    _check_evidence(content)
+    if len(ratio.concept_weights) != len(ratio.concept_intercepts):
+        raise InputError(
+            f"The patch has {len(ratio.concept_weights)} concept_weights and "
+            f"{len(ratio.concept_intercepts)} concept_intercepts; expected one of each per concept."
+        )
+    _check_numbers("ratio", [ratio.intercept, *ratio.concept_weights, *ratio.concept_intercepts])
+    repeated = [n for n, count in Counter(c.name for c in ratio.columns).items() if count > 1]
+    if repeated:
+        raise InputError(f"The patch has several columns named {min(repeated)!r}; one is allowed.")
+    if ratio.max_margin is not None and not 0 <= ratio.max_margin <= LARGEST:
+        raise InputError(f"The patch has max_margin {ratio.max_margin!r}; expected 0 or more.")
+    for column in ratio.columns:
+        _check_column(column)
+        for term in term_points_of(column):
+            _check_term(column.name, term, ratio.concept_weights)
+
+
+def _check_evidence(content: Content) -> None:
+    """Refuse a rule that no sum can become r by, and one that counts the distance twice."""
+    evidence = content.ratio.evidence
+    if evidence is None:
+        return
+    # Within these bounds no engine overflows. Scores differ by 1 at most.
+    bounds = {
+        "cut": (1 / LARGEST, LARGEST),
+        "nearness": (0.0, 1.0),
+        "mean_distance": (1 / LARGEST, 1.0),
+    }
+    for name, (low, high) in bounds.items():
+        value = getattr(evidence, name)
+        if not low <= value <= high:
+            raise InputError(
+                f"ratio.evidence.{name} of the patch is {value!r}; it must lie between {low:g} and "
+                f"{high:g}."
+            )
+    of_score = [c.name for c in content.ratio.columns if isinstance(c, ColumnOfScore)]
+    if of_score:
+        raise InputError(
+            f"The patch has an evidence rule, which counts the distance from the threshold, and a "
+            f"column {of_score[0]!r} that reads the score; expected one of the two."
+        )
 
 
 def _check_column(column: Column) -> None:
     if not column.name:
         raise InputError("The patch has a column without a name. Name the column and fit again.")
-    if isinstance(column, BinColumn | DistanceBinColumn):
-        _check_bins(column)
-    elif isinstance(column, CategoryColumn):
+    if isinstance(column, CategoryColumn):
         _check_categories(column)
     elif isinstance(column, NumberColumn):
         _check_numbers(column.name, [column.if_missing, column.centre])
-
-
-def _check_bins(column: BinColumn | DistanceBinColumn) -> None:
-    edges = column.edges
-    _check_numbers(column.name, edges)
-    ends_open = bool(column.bins) and column.bins[-1].below is None
-    if not ends_open or not edges or len(edges) != len(column.bins) - 1:
-        raise InputError(
-            f"Column {column.name!r} of the patch must have two bins or more, the last of them "
-            "(and no other) with below = null."
-        )
-    if any(a >= b for a, b in pairwise(edges)):
-        raise InputError(f"Column {column.name!r} of the patch has edges that do not rise.")
+    elif isinstance(column, BinColumn | DistanceBinColumn):
+        edges = column.edges
+        _check_numbers(column.name, edges)
+        ends_open = bool(column.bins) and column.bins[-1].below is None
+        if not ends_open or not edges or len(edges) != len(column.bins) - 1:
+            raise InputError(
+                f"Column {column.name!r} of the patch must have two bins or more, the last of them "
+                "(and no other) with below = null."
+            )
+        if any(a >= b for a, b in pairwise(edges)):
+            raise InputError(f"Column {column.name!r} of the patch has edges that do not rise.")
 
 
 def _check_categories(column: CategoryColumn) -> None:
@@ -273,62 +323,9 @@ def _check_term(name: str, term: TermPoints, weights: tuple[float, ...]) -> None
         )
 
 
-def _check_numbers(name: str, numbers: Iterable[float]) -> None:
-    for number in numbers:
-        if not abs(number) <= LARGEST:
-            raise InputError(
-                f"{name!r} in the patch holds {repr(number)[:24]}; expected a number "
-                f"within ±{LARGEST:g}."
-            )
-
-
-def _check_history(content: Content) -> None:
-    """Refuse a history whose versions contradict themselves, or its own figures."""
-    reached = content.reached
-    while content.history:
-        record = content.history[-1].record
-        _check_date("edited", record.when)
-        content = before_last_edit(content)
-        check_content(replace(content, history=()))
-        pairs = (("before", record.before, content.reached), ("after", record.after, reached))
-        for name, figures, stated in pairs:
-            if figures != figures_of_edit(stated):
-                raise InputError(
-                    f"The history of the patch says that figures {name} an edit are "
-                    f"{shorten(str(figures))}, but the version {name} it has others."
-                )
-        reached = content.reached
-
-
-# ---------------------------------------------------------------------------------------------
-# Refuse a calibration map that does not rise, does not keep decisions or has wrong figures
-
-MOST_KNOTS = 100
-STEEPEST = 1e4  # so that scores that agree to 1e-13 give probabilities that agree to 1e-9
-
-
-def _check_calibration(content: Content) -> None:
-    """Refuse what no fitted update can have written; a patch without a map passes."""
-    score_map = content.calibration
-    if score_map is None:
-        return
-    _check_knots(score_map, content.base.threshold)
-    n_rows, n_seen = score_map.n_rows, content.seen.n_rows
-    if not 1 <= n_rows < 2**63 or (n_seen is not None and n_rows > n_seen):
-        known = "" if n_seen is None else f" and at most {n_seen}, the fit rows"
-        raise InputError(
-            f"calibration.n_rows of the patch is {str(n_rows)[:24]}; expected 1 or more{known}."
-        )
-    for field in fields(score_map):
-        value = getattr(score_map, field.name)
-        if isinstance(value, float) and not 0 <= value <= 1:
-            raise InputError(
-                f"calibration.{field.name} of the patch is {value!r}; it must lie between 0 and 1."
-            )
-
-
-def _check_knots(score_map: ScoreMap, threshold: float) -> None:
-    knots = score_map.knots
+def _check_calibration(score_map: ScoreMap, content: Content) -> None:
+    """Refuse a map that does not rise, does not keep decisions or has wrong figures."""
+    knots, threshold = score_map.knots, content.base.threshold
     if not 3 <= len(knots) <= MOST_KNOTS:
         raise InputError(
             f"The calibration map of the patch has {len(knots)} knots; expected 3 to {MOST_KNOTS}."
@@ -337,7 +334,26 @@ def _check_knots(score_map: ScoreMap, threshold: float) -> None:
         raise InputError("The scores of the calibration map of the patch must go from 0 to 1.")
     if not (knots[0].probability >= 0 and knots[-1].probability <= 1):
         raise InputError("The calibration map of the patch has a probability outside [0, 1].")
-    for left, right in pairwise(knots):
+    _check_rise(score_map)
+    if score_map.threshold_knot(threshold) is None:
+        raise InputError(
+            f"The calibration map of the patch does not map the threshold {threshold!r} to "
+            "itself, so it would change decisions."
+        )
+    n_seen = content.seen.n_rows
+    if not 1 <= score_map.n_rows < 2**63 or (n_seen is not None and score_map.n_rows > n_seen):
+        known = "" if n_seen is None else f" and at most {n_seen}, the fit rows"
+        raise InputError(
+            f"calibration.n_rows of the patch is {str(score_map.n_rows)[:24]}; expected 1 or "
+            f"more{known}."
+        )
+    for name, value in vars(score_map).items():
+        if isinstance(value, float):
+            _check_share(f"calibration.{name}", value)
+
+
+def _check_rise(score_map: ScoreMap) -> None:
+    for left, right in pairwise(score_map.knots):
         if left.score >= right.score or left.probability >= right.probability:
             raise InputError(
                 f"The calibration map of the patch does not rise from the knot at "
@@ -348,19 +364,10 @@ def _check_knots(score_map: ScoreMap, threshold: float) -> None:
                 f"The calibration map of the patch is steeper than {STEEPEST:g} at the knot "
                 f"{left.score!r}, so engines could disagree."
             )
-    if score_map.threshold_knot(threshold) is None:
-        raise InputError(
-            f"The calibration map of the patch does not map the threshold {threshold!r} to "
-            "itself, so it would change decisions."
-        )
 
 
 # ---------------------------------------------------------------------------------------------
-# Refuse figures of a patch that contradict each other or the request
-
-ROUNDING = 1e-9  # of a share: a sum of weights may exceed 1 by this much
-FIGURE_ROUNDING = 1e-5  # of a measured figure, which has six digits
-FEW_CHANGES = 4  # the limit is computed for a rounded figure, so it may exceed the changes by these
+# Figures that contradict each other or the request
 
 
 def _check_counts(content: Content) -> None:
@@ -388,8 +395,7 @@ def _check_counts(content: Content) -> None:
                 f"The patch has change_rate {rate!r}, but {gains:g} gains and {losses:g} losses "
                 f"of {reached.n_rows} rows are {expected:g}."
             )
-    limit = reached.limit
-    slack = FEW_CHANGES / reached.n_rows
+    limit, slack = reached.limit, FEW_CHANGES / reached.n_rows
     if limit is not None and rate is not None and limit > rate + slack:
         raise InputError(
             f"The patch has limit {limit!r}, the fewest changes that reach its fairness, but it "
@@ -397,47 +403,36 @@ def _check_counts(content: Content) -> None:
         )
 
 
-def _check_direction(content: Content) -> None:
-    forbidden = {"gains_only": "n_losses", "losses_only": "n_gains"}.get(content.asked.direction)
-    count = None if forbidden is None else getattr(content.reached, forbidden)
-    if count:
-        raise InputError(
-            f"The patch has direction {content.asked.direction!r}, but {count:g} "
-            f"{str(forbidden).removeprefix('n_')}; expected none."
-        )
-
-
-def _check_target(content: Content) -> None:
-    """Refuse a target that is called met or promised where the fairness misses it.
+def _check_claims(content: Content) -> None:
+    """Refuse changes in a direction that was excluded, and a target or promise that is not kept.
 
     An update with evidence may be expected to meet its target on new people, and miss it on the fit
     rows by chance. Then only a promise is compared with its rows.
     """
     asked, reached = content.asked, content.reached
+    forbidden = {"gains_only": "losses", "losses_only": "gains"}.get(asked.direction)
+    count = getattr(reached, f"n_{forbidden}", None)
+    if count:
+        raise InputError(
+            f"The patch has direction {asked.direction!r}, but {count:g} {forbidden}; expected "
+            "none."
+        )
     claims = {"target_met": reached.target_met, "promised": reached.promised}
     if content.ratio.evidence is not None:
         del claims["target_met"]
-    claimed = [name for name, is_claimed in claims.items() if is_claimed]
-    if asked.target is None or not claimed:
-        return
+    claimed = next((name for name, is_claimed in claims.items() if is_claimed), None)
     for (constraint, bound), figures in zip(stated_in(content), reached_in(content), strict=True):
+        if asked.target is None or claimed is None or bound is None:
+            continue
         fairness = figures.after
-        if bound is not None and (
-            fairness is None or constraint.shortfall(fairness, bound) > FIGURE_ROUNDING
-        ):
+        if fairness is None or constraint.shortfall(fairness, bound) > FIGURE_ROUNDING:
             shown = "not known" if fairness is None else repr(fairness)
             metric = constraint.metric_of(label_text(None, content.labels.compared))
             raise InputError(
-                f"The patch has {claimed[0]} = true for {metric} {constraint.sign} "
+                f"The patch has {claimed} = true for {metric} {constraint.sign} "
                 f"{bound:g}, but its fairness_after is {shown}."
             )
-
-
-def _check_promise(content: Content) -> None:
-    asked, reached = content.asked, content.reached
-    if reached.promised is None:
-        return
-    if asked.confidence is None:
+    if reached.promised is not None and asked.confidence is None:
         raise InputError(
             f"The patch has promised = {str(reached.promised).lower()}, but no confidence was "
             "requested; a promise has a confidence."
@@ -451,12 +446,10 @@ def _check_unchanged(content: Content) -> None:
     reached = content.reached
     if reached.change_rate != 0 and (reached.n_gains, reached.n_losses) != (0, 0):
         return
-    pairs = [
-        (name, *(getattr(reached, f"{name}_{when}") for when in ("before", "after")))
-        for name in ("fairness", "accuracy")
-    ]
-    pairs += [("fairness", figures.before, figures.after) for figures in reached.further]
-    for name, before, after in pairs:
+    accuracy = FurtherReached(reached.accuracy_before, reached.accuracy_after)
+    first, *further = reached_in(content)
+    named = [("fairness", first), ("accuracy", accuracy), *(("fairness", one) for one in further)]
+    for name, (before, after) in ((name, vars(figures).values()) for name, figures in named):
         is_same = before is None or after is None or abs(before - after) <= ROUNDING
         if not is_same or (before is None) != (after is None):
             raise InputError(
@@ -465,41 +458,157 @@ def _check_unchanged(content: Content) -> None:
             )
 
 
-# ---------------------------------------------------------------------------------------------
-# Refuse constraints of a patch that cannot be read, and figures that they cannot have
-
-
-def stated_in(content: Content) -> list[tuple[Constraint, float | None]]:
-    """Return all constraints of a patch with their bounds, the first one first."""
-    asked = content.asked
-    first = FurtherConstraint(asked.constraints, asked.target)
-    return [(get_constraint(one.constraints), one.bound) for one in (first, *asked.further)]
-
-
-def reached_in(content: Content) -> list[FurtherReached]:
-    """Return the metric of each constraint before and after, in the order of `stated_in`."""
+def _check_history(content: Content) -> None:
+    """Refuse a history whose versions contradict themselves, or its own figures."""
     reached = content.reached
-    return [FurtherReached(reached.fairness_before, reached.fairness_after), *reached.further]
-
-
-def _check_constraints(content: Content) -> None:
-    """Refuse names that are no constraints, bounds out of range, and missing figures."""
-    stated = stated_in(content)
-    for constraint, bound in stated:
-        if bound is not None:
-            read_target(constraint, bound)
-    names = [constraint.name for constraint, _ in stated]
-    if len(set(names)) < len(names):
-        raise InputError("The patch states the same constraint twice.")
-    n_asked, n_reached = len(content.asked.further), len(content.reached.further)
-    if n_asked != n_reached:
-        raise InputError(
-            f"The patch states {n_asked} further constraints, but has figures of {n_reached}."
-        )
-    for (constraint, _), figures in zip(stated[1:], content.reached.further, strict=True):
-        for value in (figures.before, figures.after):
-            if value is not None and not -ROUNDING <= value <= constraint.largest + ROUNDING:
+    while content.history:
+        record = content.history[-1].record
+        _check_date("edited", record.when)
+        content = before_last_edit(content)
+        check_content(replace(content, history=()))
+        pairs = (("before", record.before, content.reached), ("after", record.after, reached))
+        for name, figures, stated in pairs:
+            if figures != figures_of_edit(stated):
                 raise InputError(
-                    f"The patch has the {constraint.metric} {value!r}; it must lie between 0 and "
-                    f"{constraint.largest:g}."
+                    f"The history of the patch says that figures {name} an edit are "
+                    f"{shorten(str(figures))}, but the version {name} it has others."
                 )
+        reached = content.reached
+
+
+# ---------------------------------------------------------------------------------------------
+# A patch and an audit
+
+
+class Difference(NamedTuple):
+    """A field that differs between a patch and a report, with both values as text.
+
+    `in_patch` is empty for a field that only a report has.
+    """
+
+    field: str
+    in_patch: str
+    in_report: str
+
+    def __str__(self) -> str:
+        if not self.in_patch:
+            return f"{self.field}: {self.in_report}."
+        return f"{self.field}: {self.in_patch} in the patch, {self.in_report} in the report."
+
+
+def value_text(value: Any) -> str:
+    """Return a value of a patch or of an audit as text.
+
+    Examples
+    --------
+    >>> value_text(None), value_text(0.8), value_text("yes")
+    ('none', '0.8', 'yes')
+    """
+    return "none" if value is None else shorten(value, 100)
+
+
+def further_text(further: Sequence[FurtherConstraint]) -> str:
+    """Return further constraints with their bounds as text.
+
+    Examples
+    --------
+    >>> further_text([FurtherConstraint("minimum_rate", 0.3)])
+    'minimum_rate 0.3'
+    """
+    return "; ".join(f"{one.constraints} {value_text(one.bound)}" for one in further) or "none"
+
+
+def contradictions(content: Content, audit: Audit) -> Iterator[Difference]:
+    """Yield where an audit is not one of this update: request, labels, threshold, scorecard.
+
+    What an audit does not state (a cap, a direction, the threshold) contradicts nothing. A target
+    of the patch must be the target of the audit.
+    """
+    asked, request = content.asked, audit.request
+    fields = {
+        "constraints": (asked.constraints, request.constraints),
+        "positive_label": (content.labels.compared, request.pos_label),
+        "favorable_label": (content.labels.favorable, request.favorable_label),
+    }
+    if asked.target is not None:
+        fields["target"] = asked.target, request.target
+    fields["further constraints"] = further_text(asked.further), further_text(request.further)
+    if request.direction != "any":
+        fields["direction"] = asked.direction, request.direction
+    optional = {
+        "threshold": content.base.threshold,
+        "score_edit": content.score_edit,
+        "points": asked.points,
+        "max_margin": content.ratio.max_margin,
+        **{name: getattr(asked, name) for name in CAPS},
+    }
+    stated = {name: (own, getattr(request, name)) for name, own in optional.items()}
+    fields |= {name: pair for name, pair in stated.items() if pair[1] is not None}
+    for name, (ours, theirs) in fields.items():
+        if ours != theirs:
+            yield Difference(name, value_text(ours), value_text(theirs))
+    if audit.card is not None:
+        terms = (t.points for column in content.ratio.columns for t in term_points_of(column))
+        own = [content.ratio.intercept, *sorted(points for points in terms if points)]
+        audited = [audit.card.intercept, *sorted(line.points for line in audit.card.lines)]
+        if own != audited:
+            yield Difference("scorecard", _points_text(own), _points_text(audited))
+
+
+def _points_text(points: list[float]) -> str:
+    return f"intercept {points[0]!r} and {len(points) - 1} terms with points"
+
+
+def shipped_of(content: Content, sha256: str, audit: Audit) -> Shipped:
+    """Return what a report states about a patch with this SHA-256, beside this audit."""
+    base, labels, asked, left_out = content.base, content.labels, content.asked, content.left_out
+    gaps = tuple(_gaps(content, audit))
+    differences = [gap.difference for gap in gaps if gap.difference is not None]
+    are_same = bool(differences) and all(math.isclose(d, 0, abs_tol=SAME) for d in differences)
+    return Shipped(
+        patch_sha256=sha256,
+        audit_digest=content.audit,
+        created=content.created,
+        method=content.method,
+        base_model=base.model,
+        base_digest=base.digest,
+        score_column=base.score,
+        scores_digest=base.scores_digest,
+        threshold=base.threshold,
+        negative_label=labels.other,
+        positive_label=labels.compared,
+        favorable_label=labels.favorable,
+        constraints=asked.constraints,
+        target=asked.target,
+        direction=asked.direction,
+        fit_rows=content.reached.rows,
+        n_fit_rows=content.seen.n_rows,
+        n_figure_rows=content.reached.n_rows,
+        n_test_rows=audit.n,
+        same_figures=audit.n == content.reached.n_rows and are_same,
+        gaps=gaps,
+        n_groups_left_out=None if left_out is None else left_out.n_groups,
+        n_people_left_out=None if left_out is None else left_out.n_people,
+        versions=content.versions,
+        promised=content.reached.promised,
+        score_is_for=labels.positive,
+        further=asked.further,
+    )
+
+
+def _gaps(content: Content, audit: Audit) -> Iterator[Gap]:
+    """Yield the figures of the update on the rows of the fit and on the audited rows."""
+    reached, quality = content.reached, audit.quality
+    counted = label_text(None, content.labels.compared)
+    measured = {f.constraints: f.after.value for f in reversed(audit.fairness)}
+    accuracy = None if quality is None else quality.accuracy_after.value
+    figures: list[tuple[str, Any, float | None, float | None]] = [
+        (one.metric_of(counted), "number", figures.after, measured.get(one.name))
+        for (one, _), figures in zip(stated_in(content), reached_in(content), strict=True)
+    ]
+    figures.append(("accuracy", "percent", reached.accuracy_after, accuracy))
+    changes = audit.changes.rate.value
+    figures.append(("changed decisions", "percent", reached.change_rate, changes))
+    for name, kind, fit, test in figures:
+        difference = None if fit is None or test is None else test - fit
+        yield Gap(name, kind, fit, test, difference)

@@ -16,7 +16,7 @@ from commod._io.files import write_whole
 from commod._record import Audit, EditRecord, Shipped, from_plain, to_plain
 from commod._text import list_names, plain, shown
 from commod.exceptions import InputError
-from commod.patch.checking import check_content
+from commod.patch.checking import check_content, contradictions, shipped_of
 from commod.patch.content import Content, before_last_edit, scorecard_of
 from commod.patch.description import differences, page_text
 from commod.patch.file import content_digest, from_bytes, read_bytes, to_bytes
@@ -28,7 +28,6 @@ from commod.patch.frames import (
     count_changes,
     revert_from,
 )
-from commod.patch.shipped import check_audit, contradictions, shipped_of
 from commod.patch.verification import Verification, verify_against
 from commod.scorecard import Scorecard
 
@@ -151,7 +150,7 @@ class Patch:
         audit : Audit
             An audit of this update: with the same target, constraint, labels and scorecard.
         """
-        check_audit(audit)
+        _check_audit(audit)
         for difference in contradictions(self.content, audit):
             raise InputError(
                 f"This audit does not belong to the patch: {difference.field} is "
@@ -164,7 +163,7 @@ class Patch:
 
     def shipped_with(self, audit: Audit) -> Shipped:
         """Return what the report of an audit states about this patch, as a record."""
-        check_audit(audit)
+        _check_audit(audit)
         if self.content.audit != audit.digest:
             carried = "no audit" if self.content.audit is None else "the digest of another audit"
             raise InputError(
@@ -349,6 +348,15 @@ class Patch:
 
     def __hash__(self) -> int:
         return hash(self.digest)
+
+
+def _check_audit(audit: Any) -> None:
+    if not isinstance(audit, Audit):
+        raise InputError(
+            f"A patch needs an Audit to be tied to; got {type(audit).__name__}. Make one with "
+            "commod.audit(y_before, y_after, sensitive_features=…).",
+            parameter="audit",
+        )
 
 
 def _check_text(name: str, value: Any) -> None:

@@ -93,8 +93,8 @@ class Query:
     Examples
     --------
     >>> query = Query("postgres", "people", ["age"])
-    >>> query.stage({"half": query.raw("age") * query.number(0.5)})
-    >>> print(query.text_of({"quarter": query.work("half") * query.number(0.5)}))
+    >>> query.stage({"half": query.parsed("age * 0.5", age=query.raw("age"))})
+    >>> print(query.text_of({"quarter": query.parsed("half * 0.5")}))
     SELECT
       "_commod_row".*,
       "_commod_stage_1"."_commod_half" * CAST(0.5e0 AS DOUBLE PRECISION) AS "quarter"
@@ -114,7 +114,7 @@ class Query:
         self._prefix = "_commod_"
         while any(name.lower().startswith(self._prefix) for name in names):
             self._prefix += "_"  # the table may have unknown columns; this prefix is unlikely
-        self._stages: list[_Stage] = []
+        self._stages: list[tuple[dict[str, Node], list[Node]]] = []  # columns, and joins they read
         self._stage_of: dict[str, int] = {}
         self._joins: list[Node] = []
         self._points: dict[str, Node] = {}
@@ -151,7 +151,8 @@ class Query:
         exp = self._exp
         if self.dialect == "tsql":
             # other literals are limited to one code page; a backslash joins a line to the next
-            return self.total(exp.National(this=part) for part in _LINE_JOIN.split(value))
+            parts = (exp.National(this=part) for part in _LINE_JOIN.split(value))
+            return reduce(lambda one, other: exp.Add(this=one, expression=other), parts)
         if self.dialect == "postgres" and "\\" in value:
             return exp.ByteString(this=value)  # E'...': standard_conforming_strings may be off
         literal = exp.Literal.string(value)
@@ -185,31 +186,27 @@ class Query:
 
     # -- expressions ------------------------------------------------------------------------------
 
-    def case(self, *branches: tuple[Node, Node], default: Node = None, of: Node = None) -> Node:
-        """Return CASE [of] WHEN ... THEN ... [ELSE default] END."""
-        ifs = [self._exp.If(this=condition, true=value) for condition, value in branches]
-        return self._exp.Case(this=of, ifs=ifs, default=default)
+    def parsed(self, formula: str, **nodes: Node) -> Node:
+        """Return a formula as a node: names are those of `nodes` or of work columns.
 
-    def cast(self, node: Node, kind: str) -> Node:
-        """Return CAST(node AS kind), with sqlglot's name of the type."""
-        return self._exp.cast(node, kind)
+        A number with a point or an exponent is a double, another one is an integer. Values and
+        names of users come as `nodes`, never in the formula.
+        """
+        import sqlglot
 
-    def call(self, function: str, node: Node) -> Node:
-        """Return function(node)."""
-        return self._exp.func(function, node)
+        return sqlglot.parse_one(formula).transform(self._filled, nodes, copy=False)
 
-    def total(self, parts: Iterable[Node]) -> Node:
-        """Return parts added from left to right. The operator + would copy the sum every time."""
-        return reduce(lambda one, other: self._exp.Add(this=one, expression=other), parts)
-
-    def is_null(self, node: Node) -> Node:
-        """Return node IS NULL."""
-        return node.is_(self._exp.null())
-
-    def quotient(self, above: Node, below: Node) -> Node:
-        """Return a quotient of doubles; `below` is never 0, so no cast or guard is needed."""
+    def _filled(self, node: Node, nodes: Mapping[str, Node]) -> Node:
         exp = self._exp
-        return exp.Div(this=above, expression=exp.paren(below), typed=True, safe=False)
+        sign, literal = (-1.0, node.this) if isinstance(node, exp.Neg) else (1.0, node)
+        if isinstance(literal, exp.Literal) and not literal.is_int:
+            return self.number(sign * float(literal.this))
+        if isinstance(node, exp.Column):
+            return nodes[node.name].copy() if node.name in nodes else self.work(node.name)
+        if isinstance(node, exp.Div):  # of doubles by what is never 0: it needs no cast or guard
+            node.set("typed", True)
+            node.set("safe", False)
+        return node
 
     def binary_text(self, node: Node) -> Node:
         """Return a text column in a form that compares byte by byte."""
@@ -239,17 +236,18 @@ class Query:
 
     # -- stages -----------------------------------------------------------------------------------
 
-    def stage(self, columns: Mapping[str, Node]) -> None:
-        """Add work columns; they may read those of earlier stages."""
+    def stage(self, columns: Mapping[str, Node | str]) -> None:
+        """Add work columns, as nodes or formulas; they may read those of earlier stages."""
         if columns:
-            self._stages.append(_Stage(dict(columns), self._joins))
+            nodes = {k: self.parsed(v) if isinstance(v, str) else v for k, v in columns.items()}
+            self._stages.append((nodes, self._joins))
             self._joins = []
             self._stage_of.update(dict.fromkeys(columns, len(self._stages)))
 
     def joined(
-        self, name: str, key: Node, rows: Sequence[tuple[Node, float]], *, is_text: bool
+        self, name: str, key: str, rows: Sequence[tuple[Node, float]], *, is_text: bool
     ) -> Node:
-        """Return the number of a key for the next stage, from a joined table of keys, or NULL.
+        """Return the number of a work column for the next stage, from a joined table, or NULL.
 
         The keys must be distinct, so that each row of the table stays one row in the result.
         """
@@ -264,7 +262,7 @@ class Query:
             # a column of literals has the collation of the database, which may be another one
             joined_key = self._collated(joined_key)
         table = exp.Table(this=self._ours(name))
-        self._joins.append(exp.Join(this=table, side="LEFT", on=joined_key.eq(key)))
+        self._joins.append(exp.Join(this=table, side="LEFT", on=joined_key.eq(self.work(key))))
         return exp.Column(this=self._ours("value"), table=self._ours(name))
 
     def text_of(self, outputs: Mapping[str, Node]) -> str:
@@ -284,12 +282,12 @@ class Query:
     def _in_ctes(self, source: Node, ctes: dict[str, Node]) -> Node:
         exp = self._exp
         dropped = []
-        for i, stage in enumerate(self._stages):
-            select = exp.select(self._star(), *self._aliased(stage.columns)).from_(source)
-            for join in stage.joins:
+        for i, (columns, joins) in enumerate(self._stages):
+            select = exp.select(self._star(), *self._aliased(columns)).from_(source)
+            for join in joins:
                 select.append("joins", join)
             ctes[f"stage_{i + 1}"] = select
-            dropped += [self._ours(name) for name in stage.columns]
+            dropped += [self._ours(name) for name in columns]
             alias = exp.TableAlias(this=self._ours("row"))
             source = exp.Table(this=self._ours(f"stage_{i + 1}"), alias=alias)
         return exp.select(self._star(except_=dropped)).from_(source)
@@ -297,10 +295,10 @@ class Query:
     def _beside(self, source: Node) -> Node:
         exp = self._exp
         query = exp.select(self._star()).from_(source)
-        for i, stage in enumerate(self._stages):
-            for join in stage.joins:
+        for i, (columns, joins) in enumerate(self._stages):
+            for join in joins:
                 query.append("joins", join)
-            select = exp.select(*self._aliased(stage.columns))
+            select = exp.select(*self._aliased(columns))
             alias = exp.TableAlias(this=self._ours(f"stage_{i + 1}"))
             if self.dialect == "tsql":
                 lateral = exp.Lateral(this=select.subquery(), alias=alias, cross_apply=True)
@@ -317,14 +315,6 @@ class Query:
     def _aliased(self, columns: Mapping[str, Node], ours: bool = True) -> list[Node]:
         name = self._ours if ours else self._name
         return [self._exp.alias_(node, name(key)) for key, node in columns.items()]
-
-
-@dataclass(frozen=True)
-class _Stage:
-    """Work columns, and the joins that they read from."""
-
-    columns: dict[str, Node]
-    joins: list[Node]
 
 
 def _syntax() -> Any:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Collection, Mapping
-from typing import Any
 
 import numpy as np
 from scipy.special import logit
@@ -26,21 +25,18 @@ from commod.patch.content import (
     ColumnOfScore,
     Content,
     DistanceBinColumn,
-    MarginColumn,
     NumberColumn,
     rule_of,
 )
 from commod.patch.file import content_digest
 from commod.patch.frames import CALIBRATED
-from commod.patch.query import DIALECTS, Query
+from commod.patch.query import DIALECTS, Node, Query
 from commod.scorecard import ADD_POINTS, MAX_EXPONENT, SCORE_CLIP, crossing_at, margins
 
 MAX_BRANCHES = 50  # categories in one CASE; more of them become a joined table
 MAX_COLUMNS_PER_EXPRESSION = 50  # engines overflow on deep expressions
 FINITE = sys.float_info.max
 NEGLIGIBLE = 1e-200  # a ratio this near to 0 moves no edited score; above it r·z cannot underflow
-
-Node = Any
 
 
 def write_sql(
@@ -101,18 +97,24 @@ def write_sql(
     check_choice(dialect, "dialect", DIALECTS)
     names = _names(content, columns)
     query = Query(dialect, table, [score, prefix, *names.values()])
-    query.stage({"score": _base_score(query, score), **_values(query, content, names)})
-    scored = {"margin": _margin(query, content), "distance": _distance(query, content)}
+    threshold = content.base.threshold
+    query.stage(
+        {"score": _in_range(query, query.raw(score), 0.0, 1.0), **_values(query, content, names)}
+    )
     points = _points(query, content)
-    query.stage({**scored, **points})
+    query.stage({"margin": _margin(threshold), "distance": f"abs(score - {threshold!r})", **points})
     _add_ratio(query, content, points)
-    query.stage({"changed": _changed(query, content), "exponent": _exponent(query)})
-    query.stage({"decided": _decided(query, content), "edited": _edited(query, content)})
+    flips = f"ratio < 0.0 AND score <> {threshold!r}"
+    query.stage({"changed": f"CASE WHEN {flips} THEN 1 ELSE 0 END", "exponent": _exponent(query)})
+    decided = (
+        f"WHEN score > {threshold!r} THEN 1 - changed WHEN score <= {threshold!r} THEN changed"
+    )
+    query.stage({"decided": f"CASE {decided} END", "edited": _edited(query, content)})
     outputs = _outputs(query, content, prefix)
     if calibrated:
         query.stage({"final": outputs[prefix + "score"]})
         outputs[prefix + "score"] = query.work("final")
-        outputs[prefix + CALIBRATED] = _calibrated(query, content)
+        outputs[prefix + CALIBRATED] = query.parsed(_calibrated(query, content))
     return _header(content, dialect) + query.text_of(outputs) + "\n"
 
 
@@ -165,14 +167,12 @@ def _names(content: Content, columns: Mapping[str, str] | None) -> dict[str, str
 # First stage: values as doubles or text, NULL where missing
 
 
-def _base_score(query: Query, score: str) -> Node:
-    return _in_range(query, query.raw(score), 0.0, 1.0)
-
-
 def _in_range(query: Query, column: Node, low: float, high: float) -> Node:
     """Return a column as double, NULL outside the range."""
-    value = column * query.number(1.0)  # a cast would read text as numbers
-    return query.case((value.between(query.number(low), query.number(high)), value))
+    value = "raw * 1.0"  # a cast would read text as numbers
+    return query.parsed(
+        f"CASE WHEN {value} BETWEEN {low!r} AND {high!r} THEN {value} END", raw=column
+    )
 
 
 def _values(query: Query, content: Content, names: Mapping[str, str]) -> dict[str, Node]:
@@ -204,70 +204,94 @@ def _kind(column: CategoryColumn) -> type:
 
 
 # ---------------------------------------------------------------------------------------------
-# Second stage: margin and points
+# Second stage: margin, distance and points
 
 
-def _margin(query: Query, content: Content) -> Node:
+def _margin(threshold: float) -> str:
     """Return the margin: 0 at the threshold; scores of 0 and 1 are clipped."""
-    threshold, score = content.base.threshold, query.work("score")
     low, high = margins(np.array([0.0, 1.0]), threshold).tolist()
-    odds = query.quotient(score, query.number(1.0) - score)
-    return query.case(
-        (score.eq(query.number(threshold)), query.number(0.0)),
-        (score < query.number(SCORE_CLIP), query.number(low)),
-        (score > query.number(1 - SCORE_CLIP), query.number(high)),
-        default=query.call("ln", odds) - query.number(float(logit(threshold))),
+    return (
+        f"CASE WHEN score = {threshold!r} THEN 0.0 WHEN score < {SCORE_CLIP!r} THEN {low!r} "
+        f"WHEN score > {1 - SCORE_CLIP!r} THEN {high!r} "
+        f"ELSE ln(score / (1.0 - score)) - {float(logit(threshold))!r} END"
     )
 
 
-def _distance(query: Query, content: Content) -> Node:
-    return query.call("abs", query.work("score") - query.number(content.base.threshold))
-
-
-def _points(query: Query, content: Content) -> dict[str, Node]:
+def _points(query: Query, content: Content) -> dict[str, str | Node]:
     """Return the points of each column as `points_i`, those of a missing number as `missing_i`."""
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, str | Node] = {}
     for i, column in enumerate(content.ratio.columns):
-        if isinstance(column, ColumnOfScore):
-            continue
-        value = query.work(f"value_{i}")
         if isinstance(column, NumberColumn):
-            nodes.update(_number_points(query, column, value, i))
+            if column.points:
+                nodes[f"points_{i}"] = _number_points(query, column, f"value_{i}")
+            if column.missing is not None and column.missing.points:
+                missing = f"WHEN value_{i} IS NULL THEN {column.missing.points!r}"
+                nodes[f"missing_{i}"] = f"CASE {missing} ELSE 0.0 END"
         elif isinstance(column, BinColumn):
-            nodes[f"points_{i}"] = _bin_points(query, column, value)
-        else:
-            nodes[f"points_{i}"] = _category_points(query, column, value, i)
+            nodes[f"points_{i}"] = _bin_points(column, f"value_{i}")
+        elif isinstance(column, CategoryColumn):
+            nodes[f"points_{i}"] = _category_points(query, column, i)
     return nodes
 
 
-def _number_points(query: Query, column: NumberColumn, value: Node, i: int) -> dict[str, Node]:
-    nodes = {}
-    if column.points:
-        missing, most, least = (
-            query.number((number - column.centre) * column.points)
-            for number in (column.if_missing, LARGEST, -LARGEST)
-        )
-        centred = value - query.number(column.centre) if column.centre else value
-        nodes[f"points_{i}"] = query.case(
-            (query.is_null(value), missing),
-            (value > query.number(LARGEST), most),
-            (value < query.number(-LARGEST), least),
-            *_underflow(query, centred, _vanishing(column.points)),
-            default=centred * query.number(column.points),
-        )
-    if column.missing is not None and column.missing.points:
-        points = query.number(column.missing.points)
-        nodes[f"missing_{i}"] = query.case(
-            (query.is_null(value), points), default=query.number(0.0)
-        )
-    return nodes
+def _number_points(query: Query, column: NumberColumn, value: str) -> str:
+    missing, most, least = (
+        (number - column.centre) * column.points
+        for number in (column.if_missing, LARGEST, -LARGEST)
+    )
+    centred = f"{value} - {column.centre!r}" if column.centre else value
+    return (
+        f"CASE WHEN {value} IS NULL THEN {missing!r} WHEN {value} > {LARGEST!r} THEN {most!r} "
+        f"WHEN {value} < {-LARGEST!r} THEN {least!r} "
+        f"{_if_vanishing(query, centred, _vanishing(column.points))}"
+        f"ELSE {_in_brackets(centred)} * {column.points!r} END"
+    )
 
 
-def _underflow(query: Query, value: Node, smallest: float) -> list[tuple[Node, Node]]:
+def _bin_points(column: BinColumn | DistanceBinColumn, value: str) -> str:
+    branches = [f"WHEN {value} < {b.below!r} THEN {b.points!r}" for b in column.bins[:-1]]
+    if isinstance(column, BinColumn):
+        branches.insert(0, _if_missing(column, value))
+    return f"CASE {' '.join(branches)} ELSE {column.bins[-1].points!r} END"
+
+
+def _if_missing(column: BinColumn | CategoryColumn, value: str) -> str:
+    missing = 0.0 if column.missing is None else column.missing.points
+    return f"WHEN {value} IS NULL THEN {missing!r}"
+
+
+def _category_points(query: Query, column: CategoryColumn, i: int) -> str | Node:
+    value, if_missing = f"value_{i}", _if_missing(column, f"value_{i}")
+    keys = {f"key_{n}": _key(query, c.value) for n, c in enumerate(column.categories)}
+    points = [c.points for c in column.categories]
+    if not keys:
+        return f"CASE {if_missing} ELSE 0.0 END"
+    if len(keys) > MAX_BRANCHES:
+        rows = list(zip(keys.values(), points, strict=True))
+        joined = query.joined(f"category_{i}", value, rows, is_text=_kind(column) is str)
+        if_unseen = "WHEN joined IS NULL THEN 0.0"
+        return query.parsed(f"CASE {if_missing} {if_unseen} ELSE joined END", joined=joined)
+    branches = [f"WHEN {key} THEN {p!r}" for key, p in zip(keys, points, strict=True)]
+    known = f"CASE {value} {' '.join(branches)} ELSE 0.0 END"
+    has_points = column.missing is not None and column.missing.points
+    return query.parsed(f"CASE {if_missing} ELSE {known} END" if has_points else known, **keys)
+
+
+def _key(query: Query, value: Value) -> Node:
+    if isinstance(value, str):
+        return query.key(value)
+    return query.truth(value) if isinstance(value, bool) else query.number(value)
+
+
+# ---------------------------------------------------------------------------------------------
+# Products that a database refuses because they round to 0
+
+
+def _if_vanishing(query: Query, value: str, smallest: float) -> str:
     """Return a branch that gives 0 near 0, for a database that refuses tiny products."""
     if not query.traits.refuses_underflow or not smallest:
-        return []
-    return [(query.call("abs", value) <= query.number(smallest), query.number(0.0))]
+        return ""
+    return f"WHEN abs({value}) <= {smallest!r} THEN 0.0 "
 
 
 def _vanishing(factor: float) -> float:
@@ -287,37 +311,16 @@ def _vanishing(factor: float) -> float:
     return largest
 
 
-def _bin_points(query: Query, column: BinColumn | DistanceBinColumn, value: Node) -> Node:
-    branches = [
-        (value < query.number(b.below), query.number(b.points))
-        for b in column.bins
-        if b.below is not None
-    ]
-    if isinstance(column, BinColumn):
-        missing = 0.0 if column.missing is None else column.missing.points
-        branches.insert(0, (query.is_null(value), query.number(missing)))
-    return query.case(*branches, default=query.number(column.bins[-1].points))
+def _product(query: Query, value: str, factor: float) -> str:
+    """Return a product, 0 where a database would refuse it because it rounds to 0."""
+    product = f"{_in_brackets(value)} * {factor!r}"
+    branch = _if_vanishing(query, value, _vanishing(factor))
+    return f"CASE {branch}ELSE {product} END" if branch else product
 
 
-def _category_points(query: Query, column: CategoryColumn, value: Node, i: int) -> Node:
-    missing = 0.0 if column.missing is None else column.missing.points
-    rows = [(_key(query, c.value), c.points) for c in column.categories]
-    is_missing = (query.is_null(value), query.number(missing))
-    if not rows:
-        return query.case(is_missing, default=query.number(0.0))
-    if len(rows) > MAX_BRANCHES:
-        joined = query.joined(f"category_{i}", value, rows, is_text=_kind(column) is str)
-        is_unseen = (query.is_null(joined), query.number(0.0))
-        return query.case(is_missing, is_unseen, default=joined)
-    branches = [(key, query.number(points)) for key, points in rows]
-    known = query.case(*branches, default=query.number(0.0), of=value)
-    return query.case(is_missing, default=known) if missing else known
-
-
-def _key(query: Query, value: Value) -> Node:
-    if isinstance(value, str):
-        return query.key(value)
-    return query.truth(value) if isinstance(value, bool) else query.number(value)
+def _in_brackets(formula: str) -> str:
+    """Return a formula as a part of another one; a name and a CASE need no brackets."""
+    return f"({formula})" if " " in formula and not formula.startswith("CASE") else formula
 
 
 # ---------------------------------------------------------------------------------------------
@@ -327,189 +330,134 @@ def _key(query: Query, value: Value) -> Node:
 def _add_ratio(query: Query, content: Content, points: Collection[str]) -> None:
     """Add the ratio in the order of the file, a few columns at a time."""
     parts = _parts(query, content, points)
-    total = query.number(content.ratio.intercept)
+    total = repr(content.ratio.intercept)
     while len(parts) > MAX_COLUMNS_PER_EXPRESSION:
         now, parts = parts[:MAX_COLUMNS_PER_EXPRESSION], parts[MAX_COLUMNS_PER_EXPRESSION:]
         name = f"sum_before_{len(parts)}"
-        query.stage({name: query.total([total, *now])})
-        total = query.work(name)
-    total = query.total([total, *parts])
+        query.stage({name: " + ".join([total, *now])})
+        total = name
+    total = " + ".join([total, *parts])
     if content.ratio.evidence is not None:
         query.stage({"evidence": total})
         total = _ratio_of_evidence(query, content)
-    query.stage({"ratio": _gated(query, content, total)})
+    held = _forbidden_changes(content)
+    query.stage({"ratio": f"CASE {' '.join(held)} ELSE {total} END" if held else total})
 
 
-def _parts(query: Query, content: Content, points: Collection[str]) -> list[Node]:
+def _parts(query: Query, content: Content, points: Collection[str]) -> list[str]:
     """Return what is added to the intercept; `points` are the work columns that exist."""
     parts = []
     for i, column in enumerate(content.ratio.columns):
-        if isinstance(column, ColumnOfScore):
-            parts += _score_points(query, column)
-        else:
-            parts += [query.work(n) for n in (f"points_{i}", f"missing_{i}") if n in points]
+        if isinstance(column, DistanceBinColumn):
+            parts.append(_bin_points(column, "distance"))
+        elif not isinstance(column, ColumnOfScore):
+            parts += [name for name in (f"points_{i}", f"missing_{i}") if name in points]
+        elif column.points:
+            parts.append(_product(query, column.reads, column.points))
     return parts
 
 
-def _score_points(query: Query, column: ColumnOfScore) -> list[Node]:
-    """Return the points of the margin or of the distance; none where they are 0."""
-    if isinstance(column, DistanceBinColumn):
-        return [_bin_points(query, column, query.work("distance"))]
-    if not column.points:
-        return []
-    value = query.work("margin" if isinstance(column, MarginColumn) else "distance")
-    return [_product(query, value, column.points)]
-
-
-def _product(query: Query, value: Node, factor: float) -> Node:
-    """Return a product, 0 where a database would refuse it because it rounds to 0."""
-    product = value * query.number(factor)
-    vanishing = _underflow(query, value, _vanishing(factor))
-    return query.case(*vanishing, default=product) if vanishing else product
-
-
-def _ratio_of_evidence(query: Query, content: Content) -> Node:
+def _ratio_of_evidence(query: Query, content: Content) -> str:
     """Return r as `EvidenceRule.ratio` computes it, before any gate."""
-    rule, total = rule_of(content), query.work("evidence")
+    rule = rule_of(content)
     assert rule is not None
     above = rule.pull_above
-    is_above = query.work("score") > query.number(content.base.threshold)
-    pull = query.case(
-        *_underflow(query, total, _vanishing(above)),
-        (is_above, total * query.number(above)),
-        default=total * query.number(-above),
+    pull = (
+        f"CASE {_if_vanishing(query, 'evidence', _vanishing(above))}"
+        f"WHEN score > {content.base.threshold!r} THEN evidence * {above!r} "
+        f"ELSE evidence * {-above!r} END"
     )
-    cost = query.number(rule.fixed_cost)
+    cost = repr(rule.fixed_cost)
     if rule.cost_per_distance:
-        cost = cost + _product(query, query.work("distance"), rule.cost_per_distance)
-    return cost - pull
+        farther = _in_brackets(_product(query, "distance", rule.cost_per_distance))
+        cost = f"({cost} + {farther})"
+    return f"{cost} - {pull}"
 
 
-def _gated(query: Query, content: Content, total: Node) -> Node:
-    """Return the ratio, held at 1 where direction or `max_margin` forbid a change."""
-    score, threshold = query.work("score"), query.number(content.base.threshold)
-    held = []
-    if content.ratio.max_margin is not None:
-        is_far = query.work("distance") > query.number(content.ratio.max_margin)
-        held.append((is_far, query.number(1.0)))
-    if not content.ratio.may_raise:
-        held.append((score <= threshold, query.number(1.0)))
-    if not content.ratio.may_lower:
-        held.append((score > threshold, query.number(1.0)))
-    return query.case(*held, default=total) if held else total
+def _forbidden_changes(content: Content) -> list[str]:
+    """Return branches that hold the ratio at 1: direction or `max_margin` forbid a change."""
+    gate, threshold = content.ratio, content.base.threshold
+    forbidden = {
+        f"distance > {gate.max_margin!r}": gate.max_margin is not None,
+        f"score <= {threshold!r}": not gate.may_raise,
+        f"score > {threshold!r}": not gate.may_lower,
+    }
+    return [f"WHEN {where} THEN 1.0" for where, is_forbidden in forbidden.items() if is_forbidden]
 
 
 # ---------------------------------------------------------------------------------------------
 # Decisions and edited scores
 
 
-def _changed(query: Query, content: Content) -> Node:
-    score, threshold = query.work("score"), query.number(content.base.threshold)
-    flips = (query.work("ratio") < query.number(0.0)).and_(score.neq(threshold))
-    return query.case((flips, query.integer(1)), default=query.integer(0))
-
-
-def _exponent(query: Query) -> Node:
+def _exponent(query: Query) -> str:
     """Return ratio times margin, bounded, because some databases refuse exp of large numbers."""
-    ratio = query.work("ratio")
-    product = ratio * query.work("margin")
-    low, high = query.number(-MAX_EXPONENT), query.number(MAX_EXPONENT)
-    return query.case(
-        *_underflow(query, ratio, NEGLIGIBLE),
-        (product > high, high),
-        (product < low, low),
-        default=product,
+    low, high, product = repr(-MAX_EXPONENT), repr(MAX_EXPONENT), "ratio * margin"
+    return (
+        f"CASE {_if_vanishing(query, 'ratio', NEGLIGIBLE)}WHEN ({product}) > {high} THEN {high} "
+        f"WHEN ({product}) < {low} THEN {low} ELSE {product} END"
     )
 
 
-def _decided(query: Query, content: Content) -> Node:
-    """Return 1, 0, or NULL where there is no score."""
-    score, changed = query.work("score"), query.work("changed")
-    threshold = query.number(content.base.threshold)
-    return query.case(
-        (score > threshold, query.integer(1) - changed), (score <= threshold, changed)
-    )
-
-
-def _edited(query: Query, content: Content) -> Node:
+def _edited(query: Query, content: Content) -> str:
     """Return the edited score before it is moved to its decision's side."""
-    one = query.number(1.0)
     if content.score_edit == "changed_only":
-        is_changed = query.work("changed").eq(query.integer(1))
-        return query.case((is_changed, _crossed(query, content)), default=query.work("score"))
-    start = query.number(float(logit(content.base.threshold)))
-    odds = query.call("exp", -(query.work("exponent") + start))
-    keeps = (query.work("ratio").eq(one), query.work("score"))
-    return query.case(keeps, default=query.quotient(one, one + odds))
+        return f"CASE WHEN changed = 1 THEN {_crossed(query, content)} ELSE score END"
+    odds = f"exp(-(exponent + {float(logit(content.base.threshold))!r}))"
+    return f"CASE WHEN ratio = 1.0 THEN score ELSE 1.0 / (1.0 + {odds}) END"
 
 
-def _crossed(query: Query, content: Content) -> Node:
+def _crossed(query: Query, content: Content) -> str:
     """Return the score on the other side of the threshold, as `crossing_at` places it."""
-    line, score = crossing_at(content.base.threshold), query.work("score")
-    raised = _product(query, score, line.up_slope) + query.number(line.up_start)
-    room = query.number(1.0) - score
-    lowered = query.number(line.down_start) - room * query.number(line.down_slope)
-    above, below = query.number(line.just_above), query.number(line.just_below)
-    return query.case(
-        (
-            score <= query.number(line.threshold),
-            query.case((raised > above, raised), default=above),
-        ),
-        default=query.case((lowered < below, lowered), default=below),
-    )
+    line = crossing_at(content.base.threshold)
+    raised = f"{_in_brackets(_product(query, 'score', line.up_slope))} + {line.up_start!r}"
+    lowered = f"{line.down_start!r} - ((1.0 - score) * {line.down_slope!r})"
+    raised = _bounded(raised, ">", line.just_above, line.just_above)
+    lowered = _bounded(lowered, "<", line.just_below, line.just_below)
+    return f"CASE WHEN score <= {line.threshold!r} THEN {raised} ELSE {lowered} END"
+
+
+def _bounded(formula: str, sign: str, bound: float, other: float) -> str:
+    """Return a number, or another one where the number is not on its side of a bound."""
+    return f"CASE WHEN ({formula}) {sign} {bound!r} THEN {formula} ELSE {other!r} END"
 
 
 def _outputs(query: Query, content: Content, prefix: str) -> dict[str, Node]:
     """Return the four new columns; all but `changed` are NULL in a row without a score."""
-    decided, changed = query.work("decided"), query.work("changed").eq(query.integer(1))
-    yes, no = decided.eq(query.integer(1)), decided.eq(query.integer(0))
-    labels = content.labels
+    labels, cut = content.labels, content.base.threshold
+    above = math.nextafter(cut, 1.0)
     up, down = ("gain", "loss") if labels.favorable_above else ("loss", "gain")
-    return {
-        prefix + "score": _on_side_of_decision(query, content.base.threshold, yes, no),
-        prefix + "decision": query.case(
-            (yes, _label(query, content, labels.positive)),
-            (no, _label(query, content, labels.negative)),
-        ),
-        prefix + "changed": (
-            changed if query.traits.has_booleans else query.cast(query.work("changed"), "bit")
-        ),
-        prefix + "direction": query.case(
-            (changed.and_(yes), query.text(up)),
-            (changed.and_(no), query.text(down)),
-            (yes.or_(no), query.text("kept")),
-        ),
+    formulas = {
+        "score": f"CASE WHEN decided = 1 AND edited > {cut!r} THEN edited "
+        f"WHEN decided = 1 THEN {above!r} WHEN decided = 0 AND edited > {cut!r} THEN {cut!r} "
+        "WHEN decided = 0 THEN edited END",
+        "decision": "CASE WHEN decided = 1 THEN positive WHEN decided = 0 THEN negative END",
+        "changed": "changed = 1" if query.traits.has_booleans else "CAST(changed AS BIT)",
+        "direction": "CASE WHEN changed = 1 AND decided = 1 THEN up "
+        "WHEN changed = 1 AND decided = 0 THEN down WHEN decided = 1 OR decided = 0 THEN kept END",
     }
+    nodes = {
+        "positive": _label(query, content, labels.positive),
+        "negative": _label(query, content, labels.negative),
+        **{name: query.text(word) for name, word in (("up", up), ("down", down), ("kept", "kept"))},
+    }
+    return {prefix + name: query.parsed(text, **nodes) for name, text in formulas.items()}
 
 
-def _on_side_of_decision(query: Query, threshold: float, yes: Node, no: Node) -> Node:
-    edited, cut = query.work("edited"), query.number(threshold)
-    return query.case(
-        (yes.and_(edited > cut), edited),
-        (yes, query.number(math.nextafter(threshold, 1.0))),
-        (no.and_(edited > cut), cut),
-        (no, edited),
-    )
-
-
-def _calibrated(query: Query, content: Content) -> Node:
+def _calibrated(query: Query, content: Content) -> str:
     """Return the calibrated probability of the edited score; NULL where there is none."""
     assert content.calibration is not None
-    threshold = content.base.threshold
-    score, cut = query.work("final"), query.number(threshold)
-    branches = [(score.eq(cut), cut)]
+    cut = content.base.threshold
+    branches = [f"WHEN final = {cut!r} THEN {cut!r}"]
     for piece in pieces_of(content.calibration):
-        product = _product(query, score - query.number(piece.start), piece.slope)
-        value = product + query.number(piece.value)
-        if piece.end == threshold:  # only next to the threshold can rounding reach it
-            below = query.number(math.nextafter(threshold, 0.0))
-            value = query.case((value < cut, value), default=below)
-        elif piece.start == threshold:
-            above = query.number(math.nextafter(threshold, 1.0))
-            value = query.case((value > cut, value), default=above)
-        end = query.number(piece.end)
-        branches.append((score <= end if piece.end == 1.0 else score < end, value))
-    return query.case(*branches)
+        product = _product(query, f"final - {piece.start!r}", piece.slope)
+        value = f"{_in_brackets(product)} + {piece.value!r}"
+        if piece.end == cut:  # only next to the threshold can rounding reach it
+            value = _bounded(value, "<", cut, math.nextafter(cut, 0.0))
+        elif piece.start == cut:
+            value = _bounded(value, ">", cut, math.nextafter(cut, 1.0))
+        sign = "<=" if piece.end == 1.0 else "<"
+        branches.append(f"WHEN final {sign} {piece.end!r} THEN {value}")
+    return f"CASE {' '.join(branches)} END"
 
 
 def _label(query: Query, content: Content, label: Value) -> Node:
@@ -519,7 +467,8 @@ def _label(query: Query, content: Content, label: Value) -> Node:
         return query.text(label)
     if kinds == {bool}:
         truth = query.truth(bool(label))
-        return truth if query.traits.has_booleans else query.cast(truth, "bit")
+        has_booleans = query.traits.has_booleans
+        return truth if has_booleans else query.parsed("CAST(truth AS BIT)", truth=truth)
     if kinds <= {int, bool}:
-        return query.cast(query.integer(int(label)), "bigint")
+        return query.parsed("CAST(label AS BIGINT)", label=query.integer(int(label)))
     return query.number(float(label))
