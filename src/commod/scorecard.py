@@ -571,18 +571,25 @@ def edited_scores(
     >>> edited_scores(np.array([0.2, 0.9]), np.array([-1.0, 0.3]), 0.5, "changed_only")
     array([0.5035, 0.9   ])
     """
-    decisions = decide(scores, ratio, threshold)
-    if score_edit == "changed_only":
-        changed = decisions != (scores > threshold)
-        return np.where(changed, crossing_at(threshold).place(scores), scores)
-    margin = margins(scores, threshold)
-    return np.asarray(all_edited_in(NUMPY, scores, ratio, margin, decisions, threshold))
+    changed = is_changed(ratio, scores == threshold)
+    decisions, margin = (scores > threshold) ^ changed, margins(scores, threshold)
+    edited = edited_in(NUMPY, scores, ratio, margin, changed, decisions, threshold, score_edit)
+    return np.asarray(edited)
 
 
-def all_edited_in(
-    engine: Operations, scores: Any, ratio: Any, margin: Any, decisions: Any, threshold: float
+def edited_in(
+    engine: Operations,
+    scores: Any,
+    ratio: Any,
+    margin: Any,
+    changed: Any,
+    decisions: Any,
+    threshold: float,
+    score_edit: str,
 ) -> Any:
-    """Return the edited scores of `score_edit="all"`, from values of an engine."""
+    """Return the edited scores from values of an engine."""
+    if score_edit == "changed_only":
+        return engine.where(changed, crossing_at(threshold).place(scores, engine), scores)
     ends = threshold, 1.0, -MAX_EXPONENT, MAX_EXPONENT
     cut, one, low, high = map(engine.number, ends)
     exponent = engine.clip(ratio * margin, low, high)

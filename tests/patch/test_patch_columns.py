@@ -138,6 +138,6 @@ def test_only_what_is_needed_is_computed(monkeypatch):
     def fail(*args):
         raise AssertionError("nobody asked for it")
 
-    for name in ("decisions_of", "edited_of"):
-        monkeypatch.setattr(f"commod.patch.expressions.{name}", fail)
+    for name in ("decisions_of", "edited_in"):
+        monkeypatch.setattr(f"commod.patch.frames.{name}", fail)
     assert patch_of().apply(people(), columns=["commod_r"]).num_rows == 8

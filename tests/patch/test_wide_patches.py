@@ -79,7 +79,7 @@ def test_a_wide_table_in_memory_is_not_copied_for_every_few_columns(monkeypatch)
         return with_columns(table, *expressions, **named)
 
     monkeypatch.setattr(nw.DataFrame, "with_columns", counted)
-    monkeypatch.setattr("commod.patch.expressions.MAX_COLUMNS_PER_EXPRESSION", 5)
+    monkeypatch.setattr("commod.patch.frames.MAX_COLUMNS_PER_EXPRESSION", 5)
 
     def n_copied(n):
         copied.clear()

@@ -6,10 +6,9 @@ which of them earlier versions lack; they are None in a patch that was loaded fr
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from commod._data.encoding import (
 )
 from commod._record import EditFigures, EditRecord, FurtherConstraint, ScoreMap, Value
 from commod._record.plain import ADDED_LATER
-from commod.scorecard import DISTANCE_COLUMN, MARGIN_COLUMN, EvidenceRule, Operations, Scorecard
+from commod.scorecard import DISTANCE_COLUMN, MARGIN_COLUMN, EvidenceRule, Scorecard
 
 SCHEMA = "commod.patch/3"
 
@@ -455,30 +454,6 @@ def rule_of(content: Content) -> EvidenceRule | None:
         may_gain=ratio.may_raise if above else ratio.may_lower,
         may_lose=ratio.may_lower if above else ratio.may_raise,
     )
-
-
-def gated_in(engine: Operations, content: Content, ratio: Any, score: Any, distance: Any) -> Any:
-    """Return the ratio, held at 1 where direction or `max_margin` forbid a change.
-
-    Values are those of an engine; see `Operations`.
-    """
-    gate, threshold = content.ratio, content.base.threshold
-    if gate.max_margin is not None:
-        ratio = engine.where(distance > gate.max_margin, 1.0, ratio)
-    if not gate.may_raise:
-        ratio = engine.where(score <= threshold, 1.0, ratio)
-    if not gate.may_lower:
-        ratio = engine.where(score > threshold, 1.0, ratio)
-    return ratio
-
-
-def calibrated_in(engine: Operations, mapped: Any, score: Any, threshold: float) -> Any:
-    """Return mapped scores on the side of the edited ones, from values of an engine."""
-    above = engine.maximum(mapped, math.nextafter(threshold, 1.0))
-    below = engine.minimum(mapped, math.nextafter(threshold, 0.0))
-    cut = engine.number(threshold)
-    beside = engine.where(score < cut, below, cut)
-    return engine.where(score > cut, above, beside)
 
 
 def scorecard_of(content: Content) -> Scorecard:

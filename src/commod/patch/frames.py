@@ -1,28 +1,58 @@
-"""Apply a patch to a dataframe of any engine through narwhals. A lazy frame stays lazy."""
+"""Apply a patch to a dataframe of any engine through narwhals. A lazy frame stays lazy.
+
+Engines treat NaN differently. In all of them NaN, NULL and infinity lie outside a finite range, so
+every number is compared with a range first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 from narwhals.exceptions import DuplicateError
+from numpy.typing import NDArray
+from scipy.special import logit
 
+from commod._data.columns import Column as RawColumn
+from commod._data.columns import read_columns, type_of
+from commod._data.encoding import ColumnTerms, Encoding, matching_column
+from commod._data.frames import TEXT_TYPES, has_collations, with_binary_text
 from commod._data.parameters import check_flag
+from commod._data.spark_lookup import SparkLookup, is_spark, with_looked_up
+from commod._data.tables import FreeNames
+from commod._io.queries import quoted
+from commod._record import Value
+from commod._statistics.score_map import MapPiece
 from commod._text import did_you_mean, list_names, shown
 from commod.exceptions import InputError, InputTypeError
-from commod.patch import expressions as rule
 from commod.patch.content import (
     BinColumn,
     CategoryColumn,
+    Column,
     ColumnOfScore,
     Content,
+    FrameColumn,
     NumberColumn,
+    Ratio,
+    term_points_of,
+    terms_of,
 )
-from commod.patch.sources import OBJECT_TYPES, Frame, category_points_of
+from commod.patch.rule import FINITE, PatchOperations, calibrated_in, parts_in, ratio_in
+from commod.scorecard import edited_in, is_changed, margins_in
 
+Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+
+ALL_MISSING = nw.Unknown  # type of a column without any value
 MAY_BE_EMPTY = (nw.Float32, nw.Float64, nw.String, nw.Boolean)  # types of columns without values
+OBJECT_TYPES = (nw.Object, nw.Categorical, nw.Enum)  # their values may have any type
+MAX_BRANCHES = 24  # engines overflow on longer chains of comparisons
+MAX_COLUMNS_PER_EXPRESSION = 20  # engines overflow on deep expressions
 MAX_LISTED = 8  # columns in a message
 ADDED_COLUMNS = ("score", "decision", "changed", "direction")
 CALIBRATED, RATIO = "calibrated", "r"
@@ -132,14 +162,16 @@ def apply_to(content: Content, frame: Any, score: str, prefix: str, chosen: Sequ
     check_columns(content, schema, score, is_eager=isinstance(table, nw.DataFrame))
     added = [prefix + name for name in chosen]
     _check_free(schema, added)
-    applied = rule.Applied(table, schema, [*schema, *added])
-    rule.read_score(applied, score, content.base.threshold)
-    ratio = rule.ratio_of(applied, content, rule.total_of(applied, content.ratio))
+    applied = Applied(table, schema, [*schema, *added])
+    read_score(applied, score, content.base.threshold)
+    total = total_of(applied, content.ratio)
+    r = ratio_in(applied, content, total, applied.score, applied.distance)
+    ratio = applied.kept(r, "r")
     made = _made(applied, content, ratio, chosen)
     table = applied.table.with_columns(*(made[name].alias(prefix + name) for name in chosen))
     table = table.select(*schema, *added)
     if "decision" in chosen:
-        table = rule.restore_label_type(table, prefix + "decision", content)
+        table = restore_label_type(table, prefix + "decision", content)
     native = table.to_native()
     if _has_other_names(frame):
         native.columns = [*frame.columns, *added]
@@ -147,20 +179,23 @@ def apply_to(content: Content, frame: Any, score: str, prefix: str, chosen: Sequ
 
 
 def _made(
-    applied: rule.Applied, content: Content, ratio: nw.Expr, chosen: Sequence[str]
+    applied: Applied, content: Content, ratio: nw.Expr, chosen: Sequence[str]
 ) -> dict[str, nw.Expr]:
     """Return the chosen columns, and compute only what they need."""
     made = {RATIO: applied.if_scored(ratio)}
     if any(name != RATIO for name in chosen):
-        changed, decided = rule.decisions_of(applied, content, ratio)
+        changed, decided = decisions_of(applied, content, ratio)
         made["changed"] = changed
-        made["decision"] = rule.label(applied, content, decided)
-        made["direction"] = rule.direction(applied, content, changed, decided)
+        made["decision"] = label(applied, content, decided)
+        made["direction"] = direction(applied, content, changed, decided)
         if "score" in chosen or CALIBRATED in chosen:
-            made["score"] = rule.edited_of(applied, content, ratio, changed, decided)
+            values = applied.score, ratio, applied.margin, changed, decided
+            edited = edited_in(applied, *values, content.base.threshold, content.score_edit)
+            made["score"] = applied.if_scored(edited)
     if CALIBRATED in chosen:
         made["score"] = applied.kept(made["score"], "edited")
-        made[CALIBRATED] = rule.calibrated(applied, content, made["score"])
+        probability = calibrated_in(applied, content, made["score"])
+        made[CALIBRATED] = nw.when(~made["score"].is_null()).then(probability)
     return made
 
 
@@ -227,7 +262,7 @@ def schema_of(table: Frame) -> nw.Schema:
     if isinstance(table, nw.DataFrame):
         for name in list(schema):
             if schema[name] in MAY_BE_EMPTY and _is_all_missing(table[name]):
-                schema[name] = rule.ALL_MISSING()
+                schema[name] = ALL_MISSING()
     return schema
 
 
@@ -255,7 +290,7 @@ def check_columns(content: Content, schema: nw.Schema, score: str, *, is_eager: 
             parameter="score",
         )
     is_read = is_eager and schema[score] == nw.Object  # read_columns checks these values
-    if not (schema[score].is_numeric() or schema[score] == rule.ALL_MISSING or is_read):
+    if not (schema[score].is_numeric() or schema[score] == ALL_MISSING or is_read):
         raise InputError(
             f"Column {score!r} has type {schema[score]}, but a score is a number between 0 and 1."
         )
@@ -274,9 +309,7 @@ def _check_free(schema: nw.Schema, added: Sequence[str]) -> None:
         )
 
 
-def _check_column(
-    column: NumberColumn | BinColumn | CategoryColumn, schema: nw.Schema, is_eager: bool
-) -> None:
+def _check_column(column: FrameColumn, schema: nw.Schema, is_eager: bool) -> None:
     if column.name not in schema:
         raise InputError(
             f"The patch reads column {column.name!r}, which the frame does not have (columns: "
@@ -284,7 +317,7 @@ def _check_column(
             "they were renamed."
         )
     dtype = schema[column.name]
-    if dtype == rule.ALL_MISSING or (dtype in OBJECT_TYPES and is_eager):
+    if dtype == ALL_MISSING or (dtype in OBJECT_TYPES and is_eager):
         return  # read_columns checks Python objects
     if isinstance(column, CategoryColumn):
         is_unknown = not column.categories and not dtype.is_numeric()
@@ -298,3 +331,382 @@ def _check_column(
             f"The patch reads {expected} in column {column.name!r}, but this column has type "
             f"{dtype}. Convert it to the type that it had when the update was fitted."
         )
+
+
+# ---------------------------------------------------------------------------------------------
+# The operations of the rule on the columns of a frame
+
+
+class Applied(PatchOperations):
+    """A frame to which a patch is applied, and the operations of the rule on its columns.
+
+    Values are expressions. `table` has the columns of the frame and those that were kept. `taken`
+    are names of columns that it must not get.
+    """
+
+    score: nw.Expr
+    distance: nw.Expr
+    margin: nw.Expr
+
+    def __init__(self, table: Frame, schema: nw.Schema, taken: Iterable[str]) -> None:
+        self.table, self.schema, self.names = table, schema, FreeNames(taken)
+        self.sources = Sources()
+
+    def kept(self, value: Any, name: str = "step") -> nw.Expr:
+        """Return a new column: an engine computes a repeated part of an expression twice."""
+        column = self.names.take(f"_commod_{name}")
+        self.table = self.table.with_columns(value.alias(column))
+        return nw.col(column)
+
+    def where(self, condition: Any, value: Any, other: Any) -> Any:
+        """Return the other value also where the condition is NULL."""
+        return nw.when(condition).then(_expression(value)).otherwise(_expression(other))
+
+    def minimum(self, value: Any, bound: float) -> Any:
+        """Return the smaller one; the bound for NULL."""
+        return self.where(value < bound, value, bound)
+
+    def maximum(self, value: Any, bound: float) -> Any:
+        """Return the larger one; the bound for NULL."""
+        return self.where(value > bound, value, bound)
+
+    def clip(self, value: Any, low: Any, high: Any) -> Any:
+        """Return NULL for NULL."""
+        return value.clip(low, high)
+
+    def logit(self, share: Any, threshold: float) -> Any:
+        """Return the logarithm of odds."""
+        odds = self.kept(share / (1.0 - share))
+        return odds.log() - float(logit(threshold))
+
+    def sigmoid(self, value: Any, one: Any) -> Any:
+        """Return the quotient in the order of the formula."""
+        return one / (one + (-value).exp())
+
+    def is_between(self, value: Any, low: float, high: float) -> Any:
+        """Return False for NULL."""
+        return ((value >= low) & (value <= high)).fill_null(False)
+
+    def number_column(self, column: NumberColumn | BinColumn) -> nw.Expr:
+        """Return a column as it was prepared, or as doubles."""
+        prepared = self.sources.numbers.get(column.name)
+        return _number(column.name, self.schema) if prepared is None else nw.col(prepared)
+
+    def in_bins(self, value: Any, edges: Sequence[float], points: Sequence[float]) -> nw.Expr:
+        """Return points by bisection; engines overflow on long chains."""
+        if len(set(points)) == 1:
+            return nw.lit(float(points[0]))
+        middle = len(edges) // 2
+        below = self.in_bins(value, edges[:middle], points[: middle + 1])
+        above = self.in_bins(value, edges[middle + 1 :], points[middle + 1 :])
+        return nw.when(value < edges[middle]).then(below).otherwise(above)
+
+    def on_lines(self, value: Any, lines: Sequence[MapPiece]) -> nw.Expr:
+        """Return values by bisection; engines overflow on long chains."""
+        if len(lines) == 1:
+            return (value - lines[0].start) * lines[0].slope + lines[0].value
+        middle = len(lines) // 2
+        below, above = (self.on_lines(value, part) for part in (lines[:middle], lines[middle:]))
+        return nw.when(value < lines[middle].start).then(below).otherwise(above)
+
+    def category_points(self, column: CategoryColumn) -> nw.Expr:
+        """Return the points as they were prepared, or by comparisons."""
+        if column.name in self.sources.points:
+            return nw.col(self.sources.points[column.name])
+        source, dtype = self.sources.name(column.name), self.schema[column.name]
+        missing = 0.0 if column.missing is None else column.missing.points
+        if dtype == ALL_MISSING:
+            return nw.lit(missing)
+        value, points = nw.col(source), dict(category_points_of(column, dtype))
+        is_missing = value.is_null()
+        if dtype == nw.Boolean:
+            if_true, if_false = (nw.lit(points.get(key, 0.0)) for key in (True, False))
+            known = nw.when(value).then(if_true).otherwise(if_false)
+        elif dtype.is_numeric():
+            value = value.cast(nw.Float64)
+            is_missing = ~self.is_between(value, -FINITE, FINITE)
+            known = _replaced(value, {float(key): p for key, p in points.items()})
+        else:
+            known = _replaced(value.cast(nw.String), points)
+        return nw.when(is_missing).then(nw.lit(missing)).otherwise(known)
+
+    def if_scored(self, value: nw.Expr) -> nw.Expr:
+        """Return a value, NULL where there is no score."""
+        return nw.when(~self.score.is_null()).then(value)
+
+
+def _expression(value: Any) -> nw.Expr:
+    return value if isinstance(value, nw.Expr) else nw.lit(value)
+
+
+def _number(name: str, schema: nw.Schema) -> nw.Expr:
+    """Return a column as doubles."""
+    if schema[name] == ALL_MISSING:
+        return nw.lit(math.nan, nw.Float64)
+    return nw.col(name).cast(nw.Float64)
+
+
+def _replaced(value: nw.Expr, points: dict[Any, float]) -> nw.Expr:
+    """Return the points of each category, 0 for any other value."""
+    if len(points) > MAX_BRANCHES:
+        old, new = list(points), list(points.values())
+        return value.replace_strict(old, new, default=0.0, return_dtype=nw.Float64)
+    chain = nw.lit(0.0)
+    for key, number in points.items():
+        chain = nw.when(value == key).then(nw.lit(number)).otherwise(chain)
+    return chain
+
+
+# ---------------------------------------------------------------------------------------------
+# The steps of the rule
+
+
+def total_of(applied: Applied, ratio: Ratio) -> nw.Expr:
+    """Add the sum of the points as a column: in the order of the file, a few columns at a time."""
+    _prepare(applied, ratio.columns)
+    name = applied.names.take("_commod_ratio")
+    table = applied.table.with_columns(nw.lit(ratio.intercept, nw.Float64).alias(name))
+    total: Any = table.select(name) if isinstance(table, nw.DataFrame) else None
+    for start in range(0, len(ratio.columns), MAX_COLUMNS_PER_EXPRESSION):
+        few = ratio.columns[start : start + MAX_COLUMNS_PER_EXPRESSION]
+        values = applied.margin, applied.distance
+        parts = [part for column in few for part in parts_in(applied, column, *values)]
+        added = reduce(add, parts, nw.col(name)).alias(name)
+        if total is None:
+            table = table.with_columns(added)
+        else:  # `with_columns` would copy the whole table for every sum
+            read = [applied.sources.name(c.name) for c in few if not isinstance(c, ColumnOfScore)]
+            of_score = [applied.margin, applied.distance] if len(read) < len(few) else []
+            total = table.select(*of_score, *read).with_columns(total[name]).select(added)
+    applied.table = table if total is None else table.with_columns(total[name])
+    return nw.col(name)
+
+
+def read_score(applied: Applied, name: str, threshold: float) -> None:
+    """Add the base score as doubles, NULL where missing or invalid, its distance and margin."""
+    schema, table = applied.schema, applied.table
+    value = _number(name, schema)
+    if schema[name] == nw.Object and isinstance(table, nw.DataFrame) and len(table):
+        read = read_columns(table.select(name).to_native())[0]
+        if read.kind != "numeric":
+            raise InputError(
+                f"Column {name!r} holds {read.first_value()!r}, but a score is a number between "
+                "0 and 1."
+            )
+        column = applied.names.take("_commod_read_score")
+        applied.table = table.with_columns(as_series(table, column, read.values))
+        value = nw.col(column)
+    is_score = applied.is_between(value, 0.0, 1.0)
+    applied.score = score = applied.kept(nw.when(is_score).then(value), "score")
+    applied.distance = applied.kept((score - threshold).abs(), "distance")
+    margin = margins_in(applied, score, score == threshold, threshold)
+    applied.margin = applied.kept(margin, "margin")
+
+
+def decisions_of(applied: Applied, content: Content, ratio: nw.Expr) -> tuple[nw.Expr, nw.Expr]:
+    """Add whether the decision changes, and the new decision; both False without a score."""
+    score, threshold = applied.score, content.base.threshold
+    moved = is_changed(ratio, score == threshold) & ~score.is_null()
+    changed = applied.kept(moved.fill_null(False), "changed")
+    base = (score > threshold).fill_null(False)
+    return changed, applied.kept(applied.where(changed, ~base, base), "decided")
+
+
+def label(applied: Applied, content: Content, decided: nw.Expr) -> nw.Expr:
+    """Return the new decision as a label, NULL where there is no score."""
+    positive, negative = (
+        nw.lit(label, _label_type(content))
+        for label in (content.labels.positive, content.labels.negative)
+    )
+    return applied.if_scored(applied.where(decided, positive, negative))
+
+
+def _label_type(content: Content) -> Any:
+    kinds = {type(content.labels.positive), type(content.labels.negative)}
+    if kinds <= {bool}:
+        return nw.Boolean
+    if kinds <= {int, bool}:
+        return nw.Int64
+    return nw.String if kinds == {str} else nw.Float64
+
+
+def direction(applied: Applied, content: Content, changed: nw.Expr, decided: nw.Expr) -> nw.Expr:
+    """Return "gain", "loss" or "kept", NULL where there is no score."""
+    up, down = ("gain", "loss") if content.labels.favorable_above else ("loss", "gain")
+    moved = applied.where(decided, up, down)
+    return applied.if_scored(applied.where(changed, moved, "kept"))
+
+
+def restore_label_type(table: Frame, decision: str, content: Content) -> Frame:
+    """Cast labels back to integers or Booleans: pandas made them floats for missing values."""
+    if isinstance(table, nw.DataFrame) and table.implementation.is_pandas_like():
+        dtype = _label_type(content)
+        if dtype != nw.String and not table[decision].is_null().any():
+            return table.with_columns(nw.col(decision).cast(dtype))
+    return table
+
+
+# ---------------------------------------------------------------------------------------------
+# Columns that are prepared, so that expressions can read them in every engine
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Columns to read in place of a column of the patch, by the name of the latter.
+
+    `numbers` hold doubles. `texts` compare byte by byte. `points` are the points themselves.
+    """
+
+    numbers: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    points: dict[str, str] = field(default_factory=dict)
+
+    def name(self, column: str) -> str:
+        """Return the column to read in place of a column of the patch: often that column itself."""
+        every = (self.points, self.texts, self.numbers)
+        return next((names[column] for names in every if column in names), column)
+
+
+def _prepare(applied: Applied, columns: Sequence[Column]) -> None:
+    """Add the prepared columns, all at once: one by one takes time with their square."""
+    table, schema, sources = applied.table, applied.schema, applied.sources
+    series: list[nw.Series[Any]] = []
+    looked_up: dict[str, CategoryColumn] = {}  # in DuckDB
+    lookups: dict[str, SparkLookup] = {}
+    is_collated, in_spark = has_collations(table), is_spark(table)
+    for i, column in enumerate(columns):
+        if isinstance(column, ColumnOfScore):
+            continue
+        dtype, name = schema[column.name], f"_commod_column_{i}"
+        is_category = isinstance(column, CategoryColumn)
+        if _must_be_read(table, column.name, dtype) and (not is_category or dtype in OBJECT_TYPES):
+            assert isinstance(table, nw.DataFrame)
+            name = applied.names.take(name)
+            series.append(as_series(table, name, _read_values(table, column)))
+            (sources.points if is_category else sources.numbers)[column.name] = name
+        elif not isinstance(column, CategoryColumn):
+            continue
+        elif in_spark and _has_many(column, dtype):
+            sources.points[column.name] = name = applied.names.take(name)
+            lookups[name] = _spark_lookup(column, dtype)
+        elif is_collated and dtype in TEXT_TYPES:
+            in_duckdb = table.implementation.is_duckdb() and _can_be_looked_up(column, dtype)
+            name = applied.names.take(name)
+            (sources.points if in_duckdb else sources.texts)[column.name] = name
+            if in_duckdb:
+                looked_up[name] = column
+    table = table.with_columns(*series) if series else table
+    table = with_binary_text(table, {new: old for old, new in sources.texts.items()})
+    applied.table = _with_looked_up(with_looked_up(table, lookups), looked_up)
+
+
+def category_points_of(column: CategoryColumn, dtype: Any) -> list[tuple[Value, float]]:
+    """Return the categories that a column of this type can contain, with their points."""
+    if dtype == nw.Boolean:
+        held = "boolean"
+    elif dtype.is_numeric():
+        held = "number"
+    elif dtype in TEXT_TYPES:
+        held = "text"
+    else:
+        return []
+    return [(c.value, c.points) for c in column.categories if type_of(c.value) == held]
+
+
+# ---------------------------------------------------------------------------------------------
+# Many categories in Spark and DuckDB
+
+
+def _has_many(column: CategoryColumn, dtype: Any) -> bool:
+    return len(category_points_of(column, dtype)) > MAX_BRANCHES
+
+
+def _spark_lookup(column: CategoryColumn, dtype: Any) -> SparkLookup:
+    keys = category_points_of(column, dtype)
+    points = {float(k) if dtype.is_numeric() else str(k): p for k, p in keys}
+    missing = 0.0 if column.missing is None else column.missing.points
+    return SparkLookup(column.name, points, unknown=0.0, missing=missing)
+
+
+def _can_be_looked_up(column: CategoryColumn, dtype: Any) -> bool:
+    keys = category_points_of(column, dtype)
+    has_nul = any("\x00" in str(key) for key, _ in keys)
+    return dtype == nw.String and not has_nul and _has_many(column, dtype)
+
+
+def _with_looked_up(table: Frame, columns: dict[str, CategoryColumn]) -> Frame:
+    """Add the points of many categories in DuckDB, looked up by their code in an enumeration.
+
+    DuckDB would turn `replace_strict` into a join, which loses the order of rows and takes longer.
+    A text becomes a code byte by byte, whatever the collation of its column.
+    """
+    if not columns:
+        return table
+    added = [f"{_points_in_sql(column)} AS {quoted(name)}" for name, column in columns.items()]
+    native: Any = table.to_native()
+    return nw.from_native(native.project(", ".join(["*", *added])))
+
+
+def _points_in_sql(column: CategoryColumn) -> str:
+    keys = category_points_of(column, nw.String)
+    missing = 0.0 if column.missing is None else column.missing.points
+    value = quoted(column.name)
+    texts = ", ".join("'" + str(key).replace("'", "''") + "'" for key, _ in keys)
+    points = ", ".join(_double(p) for _, p in keys)
+    code = f"enum_code(TRY_CAST({value} AS ENUM ({texts})))::INTEGER"
+    known = f"coalesce(list_extract([{points}], {code} + 1), 0e0)"
+    return f"CASE WHEN {value} IS NULL THEN {_double(missing)} ELSE {known} END"
+
+
+def _double(number: float) -> str:
+    """Return a literal that DuckDB reads as this double; without an exponent it is a decimal."""
+    text = repr(number)
+    return text if "e" in text else f"{text}e0"
+
+
+# ---------------------------------------------------------------------------------------------
+# Python objects and Arrow integers
+
+
+def read_as(table: nw.DataFrame[Any], terms: ColumnTerms) -> RawColumn:
+    """Return a column in memory, read as the terms read it."""
+    if not len(table):
+        return RawColumn(terms.name, terms.kind, np.zeros(0, dtype=np.intp))
+    (read,) = read_columns(table.select(terms.name).to_native(), {terms.name: terms.kind})
+    return matching_column(terms, {terms.name: read})
+
+
+def _read_values(table: Any, column: FrameColumn) -> NDArray[np.float64]:
+    """Return numbers in place of Python objects, which expressions cannot read.
+
+    They are the points of a column of categories.
+    """
+    terms = terms_of(column)
+    read = read_as(table, terms)
+    if isinstance(column, CategoryColumn):
+        points = np.array([line.points for line in term_points_of(column)])
+        return Encoding((terms,)).encode([read]).total(points, 0.0)
+    return read.values
+
+
+def as_series(table: nw.DataFrame[Any], name: str, values: Any) -> nw.Series[Any]:
+    """Return numbers as a series that fits beside the columns of a table."""
+    series = nw.Series.from_numpy(name, values, nw.Float64, backend=table.implementation)
+    if table.implementation.is_pandas_like():
+        native = series.to_native().set_axis(table.to_native().index)
+        return nw.from_native(native, series_only=True)
+    return series
+
+
+def _must_be_read(table: Frame, name: str, dtype: Any) -> bool:
+    """Return whether NumPy must read a column: objects, and Arrow integers that are not cast."""
+    if not isinstance(table, nw.DataFrame):
+        return False
+    if dtype in OBJECT_TYPES:
+        return True
+    native = table[name].to_native()
+    is_arrow = (
+        table.implementation.is_pyarrow()
+        or "Arrow" in type(getattr(native, "dtype", None)).__name__
+    )
+    return is_arrow and dtype in (nw.Int64, nw.UInt64)

@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from commod._data.codes import code_array
-from commod._data.columns import LARGEST, Column, read_columns
-from commod._data.encoding import ColumnTerms, NumericTerms, matching_column
+from commod._data.encoding import ColumnTerms, NumericTerms
 from commod._io.optional import import_optional
 from commod._record import Value, to_plain
-from commod._statistics.score_map import pieces_of
+from commod._statistics.score_map import MapPiece
 from commod.exceptions import InputError, InputTypeError
 from commod.patch.content import (
     SCHEMA,
@@ -31,19 +30,20 @@ from commod.patch.content import (
     CategoryColumn,
     ColumnOfScore,
     Content,
-    DistanceBinColumn,
-    DistanceColumn,
-    MarginColumn,
     NumberColumn,
-    calibrated_in,
-    gated_in,
-    rule_of,
     terms_of,
 )
 from commod.patch.file import NEWEST, as_version, content_digest
-from commod.patch.frames import check_columns, from_frame, schema_of
-from commod.patch.sources import OBJECT_TYPES, category_points_of
-from commod.scorecard import Operations, all_edited_in, crossing_at, is_changed, margins_in
+from commod.patch.frames import (
+    OBJECT_TYPES,
+    category_points_of,
+    check_columns,
+    from_frame,
+    read_as,
+    schema_of,
+)
+from commod.patch.rule import PatchOperations, calibrated_in, parts_in, ratio_in
+from commod.scorecard import edited_in, is_changed, margins_in
 
 MISSING_TEXT = "\x1fmissing"  # stands for a missing category
 UNSEEN_TEXT = "\x1funseen"  # stands for a category without points
@@ -105,33 +105,28 @@ def write_onnx(content: Content, calibrated: bool = False) -> Any:
     """
     graph = _Graph([input_name(c.name) for c in content.ratio.columns])
     base = graph.input(SCORE_INPUT, np.float64)
-    known = _is_between(base, 0.0, 1.0)
+    known = graph.is_between(base, 0.0, 1.0)
     threshold = graph.number(content.base.threshold)
     score = graph.where(known, base, threshold)  # any number will do where the score is missing
     is_at_threshold = score == threshold
     margin = margins_in(graph, score, is_at_threshold, content.base.threshold)
     distance = graph.node("Abs", score - threshold)
-    ratio = _total(graph, content, margin, distance)
-    rule = rule_of(content)
-    if rule is not None:
-        ratio = rule.ratio_in(graph, ratio, distance, score > content.base.threshold)
-    ratio = gated_in(graph, content, ratio, score, distance)
+    intercept = graph.constant([content.ratio.intercept])
+    total = graph.node("Expand", intercept, graph.node("Shape", margin))
+    for column in content.ratio.columns:
+        for part in parts_in(graph, column, margin, distance):
+            total = total + part
+    ratio = ratio_in(graph, content, total, score, distance)
     flipped = is_changed(ratio, is_at_threshold)
     positive = (score > threshold) ^ flipped
-    if content.score_edit == "changed_only":
-        edited = graph.where(
-            flipped, crossing_at(content.base.threshold).place(score, graph), score
-        )
-    else:
-        edited = all_edited_in(graph, score, ratio, margin, positive, content.base.threshold)
-    as_label = graph.node("Cast", positive, to=_types()[np.int64])
+    values = score, ratio, margin, flipped, positive
+    edited = edited_in(graph, *values, content.base.threshold, content.score_edit)
+    as_label = graph.node("Cast", positive, to=_type(np.int64))
     graph.output(0, np.float64, "Where", known, edited, np.nan)
     graph.output(1, np.int64, "Where", known, as_label, graph.constant(-1, np.int64))
     graph.output(2, np.bool_, "And", known, flipped)
     if calibrated:
-        mapped = calibrated_in(
-            graph, _mapped(graph, content, edited), edited, content.base.threshold
-        )
+        mapped = calibrated_in(graph, content, edited)
         graph.output(3, np.float64, "Where", known, mapped, np.nan)
     return graph.model(content)
 
@@ -156,7 +151,7 @@ class _Value:
         return self.graph.node("Sub", other, self)
 
 
-class _Graph(Operations):
+class _Graph(PatchOperations):
     """Build a graph node by node, with the operations of the rule on its values."""
 
     def __init__(self, taken: Sequence[str]) -> None:
@@ -176,7 +171,7 @@ class _Graph(Operations):
         return name
 
     def input(self, name: str, kind: type) -> _Value:
-        self._inputs.append(self._helper.make_tensor_value_info(name, _types()[kind], ["n"]))
+        self._inputs.append(self._helper.make_tensor_value_info(name, _type(kind), ["n"]))
         return _Value(self, name)
 
     def constant(self, value: Any, kind: type = np.float64) -> _Value:
@@ -192,7 +187,7 @@ class _Graph(Operations):
     def output(self, which: int, kind: type, operator: str, *inputs: Any) -> None:
         name = OUTPUTS[which]
         self._append(operator, [self._name_of(value) for value in inputs], name)
-        self._outputs.append(self._helper.make_tensor_value_info(name, _types()[kind], ["n"]))
+        self._outputs.append(self._helper.make_tensor_value_info(name, _type(kind), ["n"]))
 
     def _name_of(self, value: Any) -> str:
         return value.name if isinstance(value, _Value) else self.constant(value).name
@@ -214,6 +209,41 @@ class _Graph(Operations):
 
     def sigmoid(self, value: Any, one: Any) -> _Value:
         return one / (one + self.node("Exp", -value))
+
+    # The columns
+
+    def number_column(self, column: NumberColumn | BinColumn) -> _Value:
+        return self.input(input_name(column.name), np.float64)
+
+    def in_bins(self, value: Any, edges: Sequence[float], points: Sequence[float]) -> _Value:
+        return self.node("Gather", points, self._n_reached(value, edges))
+
+    def on_lines(self, value: Any, lines: Sequence[MapPiece]) -> _Value:
+        n_reached = self._n_reached(value, [line.start for line in lines[1:]])
+        start, first, slope = (
+            self.node("Gather", numbers, n_reached)
+            for numbers in zip(*((p.start, p.value, p.slope) for p in lines), strict=True)
+        )
+        return (value - start) * slope + first
+
+    def _n_reached(self, value: Any, edges: Sequence[float]) -> _Value:
+        """Return how many of the edges each value reaches."""
+        upright = self.node("Unsqueeze", value, self.constant([1], np.int64))
+        ones = self.node("Cast", upright >= [list(edges)], to=_type(np.int32))
+        return self.node("ReduceSum", ones, self.constant([1], np.int64), keepdims=0)
+
+    def category_points(self, column: CategoryColumn) -> _Value:
+        texts = _texts(column).values()
+        missing = 0.0 if column.missing is None else column.missing.points
+        codes = self.node(
+            "LabelEncoder",
+            self.input(input_name(column.name), str),
+            domain="ai.onnx.ml",
+            keys_strings=[*texts, MISSING_TEXT],
+            values_int64s=list(range(len(texts) + 1)),
+            default_int64=len(texts) + 1,
+        )
+        return self.node("Gather", [*(c.points for c in column.categories), missing, 0.0], codes)
 
     def model(self, content: Content) -> Any:
         helper = self._helper
@@ -243,100 +273,9 @@ def _onnx() -> Any:
     return onnx
 
 
-def _types() -> dict[type, int]:
-    proto = _onnx().TensorProto
-    return {
-        np.float64: proto.DOUBLE,
-        np.int64: proto.INT64,
-        np.int32: proto.INT32,
-        np.bool_: proto.BOOL,
-        str: proto.STRING,
-    }
-
-
-# ---------------------------------------------------------------------------------------------
-# r
-
-
-def _total(graph: _Graph, content: Content, margin: _Value, distance: _Value) -> _Value:
-    """Return the intercept plus points, added in the order of the file."""
-    intercept = graph.constant([content.ratio.intercept])
-    total = graph.node("Expand", intercept, graph.node("Shape", margin))
-    for column in content.ratio.columns:
-        if isinstance(column, MarginColumn):
-            parts = [margin * column.points]
-        elif isinstance(column, DistanceColumn):
-            parts = [distance * column.points]
-        elif isinstance(column, DistanceBinColumn):
-            parts = [_bin_points(graph, column, distance)]
-        elif isinstance(column, CategoryColumn):
-            parts = [_category_points(graph, column)]
-        else:
-            parts = _number_points(graph, column)
-        for part in parts:
-            total = total + part
-    return total
-
-
-def _is_between(value: _Value, low: float, high: float) -> Any:
-    """Return whether a value is in a finite range; NaN and infinity are not."""
-    return (value >= low) & (value <= high)
-
-
-def _number_points(graph: _Graph, column: NumberColumn | BinColumn) -> list[_Value]:
-    value = graph.input(input_name(column.name), np.float64)
-    known = _is_between(value, -FINITE, FINITE)
-    missing = 0.0 if column.missing is None else column.missing.points
-    if isinstance(column, BinColumn):
-        return [graph.where(known, _bin_points(graph, column, value), missing)]
-    filled = graph.where(known, graph.clip(value, -LARGEST, LARGEST), column.if_missing)
-    if column.centre:
-        filled = filled - column.centre
-    parts = [filled * column.points]
-    if missing:
-        parts.append(graph.where(known, 0.0, missing))
-    return parts
-
-
-def _bin_points(graph: _Graph, column: BinColumn | DistanceBinColumn, value: _Value) -> _Value:
-    """Return the points of each value's bin; its number is the count of edges reached."""
-    n_reached = _n_reached(graph, column.edges, value)
-    return graph.node("Gather", [b.points for b in column.bins], n_reached)
-
-
-def _n_reached(graph: _Graph, edges: Sequence[float], value: _Value) -> _Value:
-    """Return how many of the edges each value reaches."""
-    upright = graph.node("Unsqueeze", value, graph.constant([1], np.int64))
-    reached = upright >= [list(edges)]
-    ones = graph.node("Cast", reached, to=_types()[np.int32])
-    return graph.node("ReduceSum", ones, graph.constant([1], np.int64), keepdims=0)
-
-
-def _mapped(graph: _Graph, content: Content, score: _Value) -> _Value:
-    """Return the probability that the calibration map has for the edited score."""
-    assert content.calibration is not None
-    pieces = pieces_of(content.calibration)
-    n_reached = _n_reached(graph, [piece.start for piece in pieces[1:]], score)
-    start, value, slope = (
-        graph.node("Gather", numbers, n_reached)
-        for numbers in zip(*((p.start, p.value, p.slope) for p in pieces), strict=True)
-    )
-    return (score - start) * slope + value
-
-
-def _category_points(graph: _Graph, column: CategoryColumn) -> _Value:
-    keys = _texts(column)
-    missing = 0.0 if column.missing is None else column.missing.points
-    points = [*(c.points for c in column.categories), missing, 0.0]
-    codes = graph.node(
-        "LabelEncoder",
-        graph.input(input_name(column.name), str),
-        domain="ai.onnx.ml",
-        keys_strings=[*keys.values(), MISSING_TEXT],
-        values_int64s=list(range(len(keys) + 1)),
-        default_int64=len(keys) + 1,
-    )
-    return graph.node("Gather", points, codes)
+def _type(kind: type) -> int:
+    number: int = _onnx().helper.np_dtype_to_tensor_dtype(np.dtype(object if kind is str else kind))
+    return number
 
 
 def _texts(column: CategoryColumn) -> dict[Value, str]:
@@ -406,22 +345,18 @@ def _read_numbers(table: nw.DataFrame[Any], terms: ColumnTerms) -> NDArray[Any]:
     series = table[terms.name]
     if series.dtype.is_numeric():  # here infinite numbers are missing ones, as in every engine
         return series.cast(nw.Float64).to_numpy().astype(np.float64, copy=False)
-    if not len(series):
-        return np.empty(0)
-    return matching_column(terms, {terms.name: _read(table, terms)}).values
+    return read_as(table, terms).values.astype(np.float64, copy=False)
 
 
 def _read_texts(table: nw.DataFrame[Any], column: CategoryColumn) -> NDArray[Any]:
     """Return categories as the texts that the model knows, and two texts for all others."""
     series, terms = table[column.name], terms_of(column)
-    if not len(series):
-        return np.empty(0, dtype=object)
     if series.dtype.is_numeric():
         numbers = _read_numbers(table, terms)
         coded = code_array(np.where(np.isfinite(numbers), numbers, np.nan))
         codes, values = coded.codes, coded.values
     else:
-        read = matching_column(terms, {column.name: _read(table, terms)})
+        read = read_as(table, terms)
         codes, values = read.values, list(read.categories)
     keys = [c.value for c in column.categories]
     if series.dtype not in OBJECT_TYPES:
@@ -430,8 +365,3 @@ def _read_texts(table: nw.DataFrame[Any], column: CategoryColumn) -> NDArray[Any
     known = {key: texts[key] for key in keys}
     value_texts = [known.get(value, UNSEEN_TEXT) for value in values]
     return np.array([*value_texts, MISSING_TEXT], dtype=object)[codes]
-
-
-def _read(table: nw.DataFrame[Any], terms: ColumnTerms) -> Column:
-    (column,) = read_columns(table.select(terms.name).to_native(), {terms.name: terms.kind})
-    return column

@@ -20,8 +20,8 @@ from commod._evidence.cut import evidence
 from commod._evidence.search import FoundUpdate, costs_at
 from commod._evidence.task import EvidenceTask
 from commod.exceptions import InputError
-from commod.patch import expressions as rule
 from commod.patch.content import ratio_of
+from commod.patch.frames import Applied, total_of
 from commod.scorecard import Scorecard
 from commod.updates._found_update import AllPeople, CountedPeople, scorecard_of
 from commod.updates._frames.lines import Lines
@@ -195,8 +195,8 @@ def _with_total(
     lazy: nw.LazyFrame[Any], schema: nw.Schema, card: Scorecard
 ) -> tuple[nw.LazyFrame[Any], nw.Expr]:
     """Return the frame with the sum of the points of each row, and the column of the sum."""
-    applied = rule.Applied(lazy, schema, lazy.collect_schema().names())
-    total = rule.total_of(applied, ratio_of(card, may_raise=True, may_lower=True))
+    applied = Applied(lazy, schema, lazy.collect_schema().names())
+    total = total_of(applied, ratio_of(card, may_raise=True, may_lower=True))
     return applied.table.lazy(), total
 
 
