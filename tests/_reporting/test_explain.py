@@ -19,7 +19,7 @@ from commod._data.encoding import Encoding, NumericTerms
 from commod._record import from_plain, to_plain
 from commod._record.explanation import Card, Segments
 from commod._reporting.explain import explain, find_segments
-from commod._reporting.explain.explanation import edited_rows
+from commod._reporting.explain.person import edited_rows
 from commod._reporting.explain.reasons import RatioParts, value_text
 from commod._statistics.intervals import share_interval
 from commod._text import points

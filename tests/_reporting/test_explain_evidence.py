@@ -9,6 +9,8 @@ from commod import ScoreColumn
 from commod._record import Card, from_plain, to_plain
 from commod._reporting.explain import explain
 from commod._reporting.explain.reasons import RatioParts
+from commod.exceptions import InputError
+from commod.rivals import MinimalFlip
 from evidence_updates import with_evidence
 from quick_updates import quick_control
 
@@ -91,6 +93,28 @@ def test_the_card_holds_the_rule_and_goes_through_json(update, why):
     assert (why.card.rule.may_gain, why.card.rule.may_lose) == (rule.may_gain, rule.may_lose)
     assert why.card.rule.favorable_above == rule.favorable_above
     assert from_plain(Card, to_plain(why.card)) == why.card
+
+
+@pytest.mark.parametrize("n_concepts", [1, 3])
+def test_points_stay_the_same_in_other_concepts(update, why, new, n_concepts):
+    found = explain(update, new, n_concepts=n_concepts)
+    split, card = found.card, update.scorecard_
+    assert 0 < len(split.concepts) <= min(n_concepts, len(card.columns_used))
+    points = {line.term: line.points for c in split.concepts for line in c.lines}
+    assert points == dict(card.rows()) and len(points) == len(split.lines)
+    columns = [{line.column for line in c.lines} for c in split.concepts]
+    assert sum(map(len, columns)) == len(set().union(*columns))  # each column in one concept
+    assert found.person(0) == why.person(0)
+    assert set(found.concept_of(np.arange(N)).tolist()) <= {-1, *range(n_concepts)}
+
+
+def test_concepts_are_asked_of_a_scorecard(rows):
+    X, _, s = rows
+    rival = MinimalFlip(ScoreColumn("score"), strength=0.5).fit(X, sensitive_features=s)
+    with pytest.raises(InputError, match="MinimalFlip has no scorecard, hence no concepts"):
+        explain(rival, X, sensitive_features=s, n_concepts=3)
+    with pytest.raises(InputError, match="n_concepts"):
+        explain(rival, X, sensitive_features=s, n_concepts=0)
 
 
 def test_a_card_that_an_earlier_version_stored_still_loads(why):

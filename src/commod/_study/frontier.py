@@ -28,7 +28,7 @@ from commod._data.parameters import check_choice, check_flag, check_number_param
 from commod._people import all_kept
 from commod._record import Card, Estimate, Segments, Step, TradeOff
 from commod._reporting.explain import SegmentFinder, make_card
-from commod._reporting.explain.segments import InMemory
+from commod._reporting.explain.segments import FrameColumns
 from commod._study.evaluation import (
     ANY_CHANGE,
     EvaluationRows,
@@ -241,7 +241,7 @@ def _describer(
     counted = rows.in_totals
     copies = [replace(column, values=np.array(column.values[counted])) for column in columns]
     before = rows.before[counted]
-    finder = SegmentFinder(InMemory(copies), before == rows.gain_raises)
+    finder = SegmentFinder(FrameColumns(None, added=copies), before == rows.gain_raises)
     if terms is not None and not isinstance(counted, slice):
         terms = terms.take(np.flatnonzero(counted))
 

@@ -28,7 +28,7 @@ SUCCESSORS = {  # by class and parameter
         "reads_score": "Pass borderline=0 for the fewest changes, wherever people score.",
         "sparsity": "Pass max_lines for a shorter scorecard.",
         "accuracy_weight": "Pass borderline, and y to fit: the most accurate update is taken.",
-        "n_concepts": "Leave it out: the scorecard has two concepts.",
+        "n_concepts": "The scorecard has two concepts. Pass n_concepts to commod.explain for more.",
         "sample": "Leave it out: points come from all rows, or from a million of them.",
         "random_state": "Leave it out: no step is random.",
         "progress": "Leave it out: a fit takes moments.",

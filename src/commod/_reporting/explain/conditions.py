@@ -39,21 +39,6 @@ class ColumnBins:
 
 
 @dataclass(frozen=True)
-class BinRanges:
-    """All ranges of bins, from `first` to `stop` − 1, both (m,), for p numeric columns.
-
-    The masks have shape (p, m). `is_beyond`: the column has fewer bins than `stop`. `is_bounded`:
-    the range has two ends. `is_everything`: the range has none.
-    """
-
-    first: NDArray[np.intp]
-    stop: NDArray[np.intp]
-    is_beyond: NDArray[np.bool_]
-    is_bounded: NDArray[np.bool_]
-    is_everything: NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
 class BinnedColumns:
     """The rows of a sample as bins.
 
@@ -69,17 +54,16 @@ class BinnedColumns:
     width: int
 
     @cached_property
-    def ranges(self) -> BinRanges:
-        """Return all ranges of bins of the numeric columns."""
+    def ranges(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Mask, Mask, Mask]:
+        """Return all ranges of bins of p numeric columns, from `first` to `stop` − 1, both (m,).
+
+        Three masks (p, m) follow: the column has fewer bins than `stop`, the range has two ends,
+        and it has none.
+        """
         n_values = self.n_values[: self.n_numeric, None]
         first, stop = np.triu_indices(int(n_values.max(initial=0)) + 1, k=1)
-        return BinRanges(
-            first=first,
-            stop=stop,
-            is_beyond=stop > n_values,
-            is_bounded=(first > 0) & (stop < n_values),
-            is_everything=(first == 0) & (stop == n_values),
-        )
+        is_bounded = (first > 0) & (stop < n_values)
+        return first, stop, stop > n_values, is_bounded, (first == 0) & (stop == n_values)
 
     def count(self, rows: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return how many of the rows in a mask each bin of each column holds, (c, width)."""
@@ -281,38 +265,31 @@ def _range_candidates(
     measure: RuleMeasure, binned: BinnedColumns, counts: Floats, cost: float
 ) -> Iterator[CandidateCondition]:
     """Yield the best range of each numeric column, with and without missing values."""
-    ranges = binned.ranges
+    first, stop, is_beyond, is_bounded, is_everything = binned.ranges
     cumulated = np.pad(counts.cumsum(axis=2), ((0, 0), (0, 0), (1, 0)))
-    inside = cumulated[:, :, ranges.stop] - cumulated[:, :, ranges.first]
+    inside = cumulated[:, :, stop] - cumulated[:, :, first]
     missing = counts[:, :, -1]
     has_missing = missing.sum(axis=0) > 0
     for or_missing in (False, True) if has_missing.any() else (False,):
         covered = inside + or_missing * missing[:, :, None]
-        costs = np.where(ranges.is_bounded, 1.0 + SECOND_BOUND_COST, 1.0)
-        costs = costs + QUALIFIER_COST * or_missing
+        costs = np.where(is_bounded, 1.0 + SECOND_BOUND_COST, 1.0) + QUALIFIER_COST * or_missing
         # A range that everybody satisfies is no condition.
         combine = np.logical_and if or_missing else np.logical_or
-        allowed = ~ranges.is_beyond & combine(~ranges.is_everything, has_missing[:, None])
+        allowed = ~is_beyond & combine(~is_everything, has_missing[:, None])
         quality = measure.quality(covered, cost + costs) * allowed
         acceptable = measure.is_acceptable(covered)
-        yield from _best_ranges(binned, quality, acceptable, costs, missing=or_missing)
+        for i, k in _best_positions(quality, acceptable):
+            if quality[i, k] > 0:
+                edges = binned.columns[i].edges
+                low = edges[first[k] - 1] if first[k] else None
+                high = edges[stop[k] - 1] if stop[k] <= len(edges) else None
+                condition = RuleCondition(i, float(costs[i, k]), low, high, missing=or_missing)
+                rated = float(quality[i, k]), bool(acceptable[i, k])
+                yield CandidateCondition(*rated, condition)
     quality, acceptable = measure.quality(missing, cost + 1), measure.is_acceptable(missing)
     for i in np.flatnonzero(has_missing).tolist():
         condition = RuleCondition(i, 1.0, bins=(), missing=True)
         yield CandidateCondition(float(quality[i]), bool(acceptable[i]), condition)
-
-
-def _best_ranges(
-    binned: BinnedColumns, quality: Floats, acceptable: Mask, costs: Floats, *, missing: bool
-) -> Iterator[CandidateCondition]:
-    for i, k in _best_positions(quality, acceptable):
-        if quality[i, k] > 0:
-            first, stop = int(binned.ranges.first[k]), int(binned.ranges.stop[k])
-            edges = binned.columns[i].edges
-            low = edges[first - 1] if first else None
-            high = edges[stop - 1] if stop <= len(edges) else None
-            condition = RuleCondition(i, float(costs[i, k]), low, high, missing=missing)
-            yield CandidateCondition(float(quality[i, k]), bool(acceptable[i, k]), condition)
 
 
 def _best_positions(quality: Floats, acceptable: Mask) -> Iterator[tuple[int, int]]:

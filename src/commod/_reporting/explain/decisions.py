@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from sklearn.utils import get_tags
 
 from commod._data.arrays import Floats, Mask
 from commod._data.codes import plain
+from commod._data.columns import Column
+from commod._data.encoding import TermTable
 from commod._data.labels import (
     binary_outcome,
     check_length,
@@ -19,16 +22,20 @@ from commod._data.labels import (
     read_labels,
 )
 from commod._data.tables import n_rows_of
-from commod._record import Card, Request
-from commod._reporting.explain.cards import CardMaker
+from commod._record import Card, CardLine, CardRule, Concept, Request
+from commod._reporting.explain.reasons import column_means, ratio_per_point
+from commod._solvers.concepts import MAX_CONCEPT_ROWS, Concepts, by_column
+from commod._statistics.intervals import share_estimate
 from commod._statistics.score_map import map_scores
 from commod._text import shorten
 from commod.exceptions import InputError
-from commod.updates._interface import ReadRows, RowEvaluation
+from commod.scorecard import Scorecard
+from commod.updates._interface import RowEvaluation
 from commod.updates.base import BaseUpdate, check_update
 
 CHUNK = 50_000  # rows that are encoded at the same time
 LONGEST_SETTING = 60  # characters
+MAX_NAMES = 2  # columns in the name of a concept
 
 
 def row_chunks(n: int) -> list[slice]:
@@ -56,6 +63,7 @@ class ExplainedDecisions:
     ratio: Floats | None = None
     raw_ratio: Floats | None = None
     card: Card | None = None
+    scorecard: Scorecard | None = field(default=None, repr=False)
     request: Request
     unread_columns: frozenset[str] = field(default=frozenset(), repr=False)
 
@@ -113,7 +121,7 @@ def check_labels(update: BaseUpdate, pos_label: Any, favorable_label: Any) -> No
 
 
 def decisions_of_update(
-    update: BaseUpdate, X: Any, sensitive_features: Any, level: float
+    update: BaseUpdate, X: Any, sensitive_features: Any, level: float, n_concepts: int | None
 ) -> ExplainedDecisions:
     """Return the decisions of an update on some rows."""
     check_update(
@@ -125,7 +133,29 @@ def decisions_of_update(
             "sensitive_features=...) with the group of each row."
         )
     rows = update._read_rows(X, sensitive_features)
-    evaluation, card = _evaluate(update, rows, level)
+    scorecard, maker = getattr(update, "scorecard_", None), None
+    if n_concepts is not None:
+        if scorecard is None:
+            raise InputError(
+                f"This {type(update).__name__} has no scorecard, hence no concepts. Leave "
+                "n_concepts out.",
+                parameter="n_concepts",
+            )
+        scorecard = in_concepts(scorecard, rows.columns, n_concepts)
+    if scorecard is not None:
+        maker = CardMaker(scorecard, update._allowed_changes().max_margin)
+    parts = []
+    for part in rows.parts(CHUNK):
+        evaluated = update._evaluate_rows(part)
+        if maker is not None and part.terms is not None:
+            favorable = part.base.decisions == (update.pos_label_ == update.favorable_label_)
+            maker.add(part.terms, evaluated.after != part.base.decisions, favorable)
+        parts.append(evaluated)
+    evaluation = RowEvaluation.join(parts)
+    score_map, calibrated = getattr(update, "calibration_", None), None
+    if score_map is not None:
+        threshold = float(update._fitted_param("threshold"))
+        calibrated = map_scores(score_map, evaluation.scores, threshold)
     before = rows.base.decisions
     return ExplainedDecisions(
         before=before,
@@ -137,53 +167,171 @@ def decisions_of_update(
         favorable_label=plain(update.favorable_label_),
         scores_before=rows.base.deployed.scores,
         scores_after=evaluation.scores,
-        scores_calibrated=_calibrated(update, evaluation.scores),
+        scores_calibrated=calibrated,
         ratio=evaluation.ratio,
         raw_ratio=evaluation.raw_ratio,
-        card=card,
+        card=None if maker is None else maker.card(level),
+        scorecard=scorecard,
         request=update.request(),
         unread_columns=update._unread_columns(),  # such a column is no reason for a change
     )
 
 
-def _calibrated(update: BaseUpdate, edited: Floats) -> Floats | None:
-    """Return edited scores as calibrated probabilities; None where the update has none."""
-    score_map = getattr(update, "calibration_", None)
-    if score_map is None:
-        return None
-    return map_scores(score_map, edited, float(update._fitted_param("threshold")))
-
-
-def _evaluate(
-    update: BaseUpdate, rows: ReadRows, level: float
-) -> tuple[RowEvaluation, Card | None]:
-    """Return what the update does to the rows, and its card where it has a scorecard."""
-    scorecard = getattr(update, "scorecard_", None)
-    maker = None
-    if scorecard is not None:
-        maker = CardMaker(scorecard, update._allowed_changes().max_margin)
-    evaluations = []
-    for part in rows.parts(CHUNK):
-        evaluation = update._evaluate_rows(part)
-        if maker is not None and part.terms is not None:
-            before = part.base.decisions
-            favorable = before == (update.pos_label_ == update.favorable_label_)
-            maker.add(part.terms, evaluation.after != before, favorable)
-        evaluations.append(evaluation)
-    card = None if maker is None else maker.card(level)
-    return RowEvaluation.join(evaluations), card
-
-
 def settings_of(update: BaseUpdate | None) -> dict[str, str]:
     """Return the parameters of an update as short texts."""
-    if update is None:
-        return {}
-    params = update._fitted_params()
-    del params["estimator"]
-    return {name: _setting(value) for name, value in params.items()}
+    params = {} if update is None else update._fitted_params()
+    texts = {name: v if isinstance(v, str) else repr(v) for name, v in params.items()}
+    return {
+        # An address in memory is no setting, and it differs each time.
+        name: type(params[name]).__name__ if " at 0x" in text else shorten(text, LONGEST_SETTING)
+        for name, text in texts.items()
+        if name != "estimator"
+    }
 
 
-def _setting(value: Any) -> str:
-    text = value if isinstance(value, str) else repr(value)
-    # An address in memory is no setting, and it differs each time.
-    return type(value).__name__ if " at 0x" in text else shorten(text, LONGEST_SETTING)
+# ---------------------------------------------------------------------------------------------
+# A scorecard as a record: points, concepts, and what each concept does to people
+
+
+def in_concepts(card: Scorecard, columns: Sequence[Column], n_concepts: int) -> Scorecard:
+    """Return the same points in so many concepts: columns that vary together share one."""
+    encoding = card.encoding
+    step = -(-len(columns[0]) // MAX_CONCEPT_ROWS)
+    terms = encoding.encode([column.take(slice(None, None, step)) for column in columns])
+    points = np.zeros((n_concepts, encoding.n_terms))
+    points[0] = card.points
+    whole, ones = Concepts(points, np.eye(n_concepts)[0], 0.0), np.ones(encoding.n_terms)
+    split = by_column(whole, encoding, terms, ones, np.ones(len(terms)))
+    concept = np.abs(split.weights * split.contributions[:, None]).argmax(axis=0)
+    points = np.zeros_like(points)
+    points[concept, np.arange(encoding.n_terms)] = card.points
+    intercepts, term = np.zeros(n_concepts), 0
+    for spec, mean in zip(encoding.columns, column_means(card).tolist(), strict=True):
+        intercepts[concept[term]] -= mean
+        term += spec.n_terms
+    used = (np.abs(points).sum(axis=1) > 0) * 1.0
+    return replace(card, contributions=used, concept_points=points, concept_intercepts=intercepts)
+
+
+def make_card(
+    scorecard: Scorecard,
+    terms: TermTable,
+    changed: Mask,
+    favorable: Mask,
+    max_margin: float | None = None,
+) -> Card:
+    """Return the scorecard as a record, measured on the people whose terms are given.
+
+    `changed` (n,) says whose decision changes, `favorable` (n,) whose base decision is the
+    favourable one. Intervals are two-sided, of level 0.95. `max_margin` is as in `CardMaker`.
+    """
+    maker = CardMaker(scorecard, max_margin)
+    maker.add(terms, changed, favorable)
+    return maker.card(0.95)
+
+
+class CardMaker:
+    """Measure what a scorecard does to people, chunk by chunk of rows.
+
+    `max_margin` is the largest distance from the threshold at which a decision may change; None:
+    any.
+    """
+
+    def __init__(self, scorecard: Scorecard, max_margin: float | None = None) -> None:
+        self.scorecard, self.max_margin = scorecard, max_margin
+        self.used = np.flatnonzero(scorecard.contributions).tolist()
+        self._n = 0
+        self._mean = np.zeros(scorecard.encoding.n_terms)
+        self._square = np.zeros(scorecard.encoding.n_terms)  # sum of squared distances
+        # People by concept, whether it is active, and whether they change.
+        self._counts = np.zeros((len(self.used), 2, 2), dtype=np.intp)
+
+    def add(self, terms: TermTable, changed: Mask, favorable: Mask) -> None:
+        """Add the people of one chunk, by the pairwise update of mean and variance."""
+        n = len(terms)
+        mean, scale = terms.moments(np.ones(n))
+        difference = mean - self._mean
+        self._square += n * scale**2 + difference**2 * (self._n * n / (self._n + n))
+        self._mean += difference * (n / (self._n + n))
+        self._n += n
+        for i, j in enumerate(self.used):
+            active = push_of(self.scorecard, j, terms, favorable) > 0
+            self._counts[i] += np.bincount(2 * active + changed, minlength=4).reshape(2, 2)
+
+    def card(self, level: float) -> Card:
+        """Return the scorecard as a record, measured on all people that were added."""
+        is_used = self.scorecard.concept_points[self.used] != 0
+        concepts = [
+            self.used[int(np.argmax(column))] if column.sum() == 1 else None for column in is_used.T
+        ]
+        rule = self.scorecard.rule
+        return Card(
+            intercept=float(self.scorecard.intercept),
+            lines=self._terms(self.scorecard.points, concepts),
+            concepts=tuple(self._concept(i, level) for i in range(len(self.used))),
+            rule=None
+            if rule is None
+            else CardRule(
+                **asdict(rule), sentences=tuple(rule.sentences(max_margin=self.max_margin))
+            ),
+        )
+
+    def _concept(self, i: int, level: float) -> Concept:
+        j = self.used[i]
+        weight = float(self.scorecard.contributions[j])
+        sign = -1.0 if self.scorecard.rule is None else 1.0
+        points = sign * weight * self.scorecard.concept_points[j]
+        terms = self._terms(points, [j] * len(points))
+        n_inactive, n_active = self._counts[i].sum(axis=1).tolist()
+        inactive_changed, active_changed = self._counts[i, :, 1].tolist()
+        return Concept(
+            number=j,
+            name=_name(terms),
+            contribution=weight,
+            n_active=n_active,
+            n_inactive=n_inactive,
+            change_if_active=share_estimate(active_changed, n_active, level),
+            change_if_inactive=share_estimate(inactive_changed, n_inactive, level),
+            lines=terms,
+        )
+
+    def _terms(self, points: Floats, concepts: Sequence[int | None]) -> tuple[CardLine, ...]:
+        """Return the terms that have points, the largest spread over people first."""
+        encoding = self.scorecard.encoding
+        names, columns = encoding.term_names, encoding.term_columns
+        per_unit = encoding.counted_names
+        pairs = zip(names, columns, strict=True)
+        counted = [per_unit.get(term, "") if term == column else "" for term, column in pairs]
+        spread = np.abs(points) * np.sqrt(self._square / max(self._n, 1))
+        order = sorted(np.flatnonzero(points).tolist(), key=lambda t: (-spread[t], t))
+        return tuple(
+            CardLine(
+                term=names[t],
+                column=columns[t],
+                unit="per unit" if counted[t] else "",
+                points=float(points[t]),
+                spread=float(spread[t]) if self._n else None,
+                concept=concepts[t],
+                counted=counted[t],
+            )
+            for t in order
+        )
+
+
+def push_of(scorecard: Scorecard, concept: int, terms: TermTable, favorable: Mask) -> Floats:
+    """Return what a concept adds to −r on each row, shape (n,).
+
+    Concepts are centred on the fit rows: the mean push there is 0. A concept is active where its
+    push is above 0.
+    """
+    start = float(scorecard.concept_intercepts[concept])
+    value = terms.total(scorecard.concept_points[concept], start)
+    return -ratio_per_point(scorecard.rule, favorable) * scorecard.contributions[concept] * value
+
+
+def _name(terms: Sequence[CardLine]) -> str:
+    """Return the names of the columns with the largest spread over people."""
+    sizes: dict[str, float] = {}
+    for term in terms:
+        sizes[term.column] = sizes.get(term.column, 0.0) + (term.spread or 0.0) ** 2
+    return ", ".join(sorted(sizes, key=lambda name: -sizes[name])[:MAX_NAMES])

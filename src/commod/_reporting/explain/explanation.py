@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import get_tags
@@ -21,17 +20,18 @@ from commod._data.labels import check_label_parameter, check_length
 from commod._data.parameters import check_number_parameter, check_seed
 from commod._data.tables import check_same_rows, index_of, take_rows
 from commod._record import Card, CardLine, Concept, EditRecord, ExpectedOnNewPeople, Segments
-from commod._record.explanation import Direction, Value
-from commod._reporting.explain.cards import CardMaker, push_of
+from commod._record.explanation import Value
 from commod._reporting.explain.decisions import (
+    CardMaker,
     ExplainedDecisions,
     check_labels,
     decisions_of_labels,
     decisions_of_update,
+    push_of,
     row_chunks,
     settings_of,
 )
-from commod._reporting.explain.person import Person, PersonDecision, explain_person
+from commod._reporting.explain.person import Person, edited_rows, explain_person
 from commod._reporting.explain.reasons import (
     RatioParts,
     distance_column,
@@ -75,6 +75,7 @@ def explain(
     level: float = 0.95,
     max_segments: int = 4,
     max_conditions: int = 3,
+    n_concepts: int | None = None,
     random_state: Any = 0,
 ) -> Explanation:
     """Return who changes and why: segments and, from a scorecard, points, concepts and reasons.
@@ -99,6 +100,9 @@ def explain(
         Confidence level of all two-sided intervals.
     max_segments, max_conditions : int
         Maximum number of rules in each direction, and of conditions in a rule.
+    n_concepts : int, default=None
+        Split the scorecard into so many concepts. None: those of the update, two for a
+        ControlledDebiaser. The points stay the same; columns that vary together share a concept.
     random_state : int, Generator or None, default=0
         Seeds the sample on which rules are learned where there are many rows.
 
@@ -132,8 +136,11 @@ def explain(
         check_seed(random_state)
     check_label_parameter(pos_label, "pos_label")
     check_label_parameter(favorable_label, "favorable_label")
-    check_number_parameter(max_segments, "max_segments", (int, np.integer), min_val=1)
-    check_number_parameter(max_conditions, "max_conditions", (int, np.integer), min_val=1)
+    numbers = {"max_segments": max_segments, "max_conditions": max_conditions}
+    if n_concepts is not None:
+        numbers["n_concepts"] = n_concepts
+    for name, value in numbers.items():
+        check_number_parameter(value, name, (int, np.integer), min_val=1)
     if update is None:
         decisions = decisions_of_labels(X, y_before, y_after, pos_label, favorable_label)
     else:
@@ -142,7 +149,7 @@ def explain(
                 "y_before and y_after are for update=None: the decisions of an update are its own."
             )
         check_labels(update, pos_label, favorable_label)
-        decisions = decisions_of_update(update, X, sensitive_features, level)
+        decisions = decisions_of_update(update, X, sensitive_features, level, n_concepts)
     before, after = decisions.before, decisions.after
     gain_raises = decisions.favorable_label == decisions.pos_label
     favorable_before = before == gain_raises
@@ -214,6 +221,8 @@ class Explanation(ExplainedDecisions):
         1 where a decision must not change. Where the scorecard has a rule, the sum is evidence.
     card : Card or None
         The total scorecard and its concepts; None without a scorecard.
+    scorecard : Scorecard or None
+        The same as the object that computes points.
     segments : Segments
         A few rules that describe who changes.
     segment_of : ndarray of shape (n,)
@@ -369,23 +378,23 @@ class Explanation(ExplainedDecisions):
         (row,) = self._positions([self._row_of(row, id)]).tolist()
         assert self.ratio is not None and self.raw_ratio is not None
         assert self.scores_before is not None and self.scores_after is not None
-        direction: Direction | None = "gain" if self.gain[row] else "loss"
-        decision = PersonDecision(
-            row=row,
-            id=self._id_of(row),
-            before=plain(self.y_before[row]),
-            after=plain(self.y_after[row]),
-            direction=direction if self.changed[row] else None,
-            ratio=float(self.ratio[row]),
-            raw_ratio=float(self.raw_ratio[row]),
-            score_before=float(self.scores_before[row]),
-            score_after=float(self.scores_after[row]),
-            closed=self._why_closed(row),
-        )
+        direction = "gain" if self.gain[row] else "loss"
+        known: dict[str, Any] = {
+            "row": row,
+            "id": self._id_of(row),
+            "before": plain(self.y_before[row]),
+            "after": plain(self.y_after[row]),
+            "direction": direction if self.changed[row] else None,
+            "ratio": float(self.ratio[row]),
+            "raw_ratio": float(self.raw_ratio[row]),
+            "score_before": float(self.scores_before[row]),
+            "score_after": float(self.scores_after[row]),
+            "closed": self._why_closed(row),
+        }
         columns = self._columns(np.array([row]))
         is_given = isinstance(self._update.estimator_, ScoreColumn)
         return explain_person(
-            decision,
+            known,
             self._ratio_parts(np.array([row])),
             columns,
             self._range_of,
@@ -504,18 +513,19 @@ class Explanation(ExplainedDecisions):
         return list(zip(ratio[1:].tolist(), (decided[1:] != decided[0]).tolist(), strict=True))
 
     def _scorecard(self) -> Scorecard:
-        if self.card is None:
+        if self.scorecard is None:
             raise InputError(
                 f"{self.method or 'A pair of models'} has no scorecard, so nobody's points are "
                 'known. Explain a ControlledDebiaser or a COMMOD(architecture="concepts"), '
                 "or use segments."
             )
-        return self._update.scorecard_
+        return self.scorecard
 
     def _ratio_parts(self, rows: Index) -> RatioParts:
         assert self.scores_before is not None
         threshold = float(self._update._fitted_param("threshold"))
-        return RatioParts(self._scorecard(), self.scores_before[rows], threshold)
+        # the fitted concepts know more about means than those of `n_concepts`
+        return RatioParts(self._update.scorecard_, self.scores_before[rows], threshold)
 
     @property
     def _favorable(self) -> Mask:
@@ -559,85 +569,6 @@ class Explanation(ExplainedDecisions):
         """Return the columns that the scorecard reads, for the given rows."""
         assert self.scores_before is not None
         return self._update._ratio_columns(take_rows(self._X, rows), self.scores_before[rows])
-
-
-# ---------------------------------------------------------------------------------------------
-# Edit single values of one row, in a table of the same kind that the base model can read
-
-
-def edited_rows(X: Any, row: int, edits: Sequence[tuple[str, Value]]) -> Any:
-    """Return a table with the row as it is, followed by one copy per edit.
-
-    An edit (column, value) sets one column of its copy. Columns keep their types and categories. A
-    type that cannot hold a new value is replaced by one that can.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> X = pd.DataFrame({"age": [18, 40], "town": pd.Categorical(["Oslo", "Rome"])})
-    >>> edited = edited_rows(X, 1, [("age", 25.0), ("town", "Oslo")])
-    >>> edited.to_dict("list"), str(edited.dtypes["town"])
-    ({'age': [40, 25, 40], 'town': ['Rome', 'Rome', 'Oslo']}, 'category')
-    """
-    rows = np.full(len(edits) + 1, row, dtype=np.intp)
-    copies = take_rows(X, rows)
-    changes: dict[str, dict[int, Value]] = {}
-    for i, (name, value) in enumerate(edits, start=1):
-        changes.setdefault(name, {})[i] = value
-    if isinstance(copies, np.ndarray):
-        return _edited_array(copies, changes)
-    frame = nw.from_native(copies, eager_only=True)
-    edited = [
-        _edited_series(series, changes[str(series.name)])
-        for series in frame.iter_columns()
-        if str(series.name) in changes
-    ]
-    return frame.with_columns(*edited).to_native()
-
-
-def _edited_array(array: NDArray[Any], changes: dict[str, dict[int, Value]]) -> NDArray[Any]:
-    for column, new_values in changes.items():
-        for i, value in new_values.items():
-            if array.dtype != object and not _fits(value, array.dtype):
-                array = array.astype(np.result_type(array.dtype, np.asarray([value]).dtype))
-            array[i, int(column.removeprefix("x"))] = value
-    return array
-
-
-def _fits(value: Value, dtype: np.dtype[Any]) -> bool:
-    """Return whether an array of this type can hold the value."""
-    if dtype.kind in "iu":
-        return float(value).is_integer()
-    return dtype.kind != "U" or 4 * len(str(value)) <= dtype.itemsize
-
-
-def _edited_series(series: nw.Series[Any], new_values: dict[int, Value]) -> nw.Series[Any]:
-    values: list[Any] = series.to_list()
-    for i, value in new_values.items():
-        values[i] = value
-    if series.dtype.is_integer():
-        is_whole = all(float(value).is_integer() for value in new_values.values())
-        values = [v if v is None or v != v else (int if is_whole else float)(v) for v in values]
-    native = series.to_native()
-    if nw.dependencies.is_pandas_series(native):
-        return nw.from_native(_pandas_series(native, values), series_only=True)
-    try:
-        return nw.new_series(series.name, values, series.dtype, backend=series.implementation)
-    except (TypeError, ValueError, OverflowError):
-        return nw.new_series(series.name, values, backend=series.implementation)
-
-
-def _pandas_series(old: Any, values: list[Any]) -> Any:
-    """Return the values with the type of the old series; new categories are added to the type."""
-    dtype = old.dtype
-    if hasattr(dtype, "categories"):
-        known = [v for v in dict.fromkeys(values) if v == v and v is not None]
-        new_categories = [v for v in known if v not in dtype.categories]
-        dtype = old.cat.add_categories(new_categories).dtype
-    try:
-        return type(old)(values, index=old.index, name=old.name, dtype=dtype)
-    except (TypeError, ValueError, OverflowError):
-        return type(old)(values, index=old.index, name=old.name)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Literal
+from typing import Any, Literal
 
+import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 
 from commod._data.columns import Column
 from commod._data.encoding import BinTerms, CategoryTerms, ColumnTerms, NumericTerms
+from commod._data.tables import take_rows
 from commod._record.explanation import Direction, Value
 from commod._reporting.explain.reasons import (
     MIN_PUSH,
@@ -71,32 +74,22 @@ class Alternative:
 
 
 @dataclass(frozen=True)
-class PersonDecision:
-    """The decision about one person: labels, direction, scores, and the r that acts.
-
-    `id` is the label of the row in the index of X; None where the index counts from 0. `raw_ratio`
-    is the sum of the points: r before it is held at 1, or the evidence. `closed` says why the
-    decision could not change; None where it could.
-    """
-
-    row: int
-    id: Value | None
-    before: Value
-    after: Value
-    direction: Direction | None
-    ratio: float
-    raw_ratio: float
-    score_before: float
-    score_after: float
-    closed: str | None
-
-
-@dataclass(frozen=True)
-class Person(PersonDecision):
+class Person:
     """Why one decision changed or stayed.
 
     Attributes
     ----------
+    row : int
+    id : label or None
+        The label of the row in the index of X; None where the index counts from 0.
+    before, after : label
+        The decisions.
+    direction : {"gain", "loss"} or None
+    ratio, raw_ratio : float
+        The r that acts, and the sum of the points: r before it is held at 1, or the evidence.
+    score_before, score_after : float
+    closed : str or None
+        Why the decision could not change; None where it could.
     start : float
         r with the mean points of the fit rows. Where the points are evidence: of a person with the
         same base decision, at the mean distance from the threshold.
@@ -114,23 +107,87 @@ class Person(PersonDecision):
         every alternative listed leads to the other decision. "given": the score is a column of X
         and stays as it is. "not asked": the base model failed on an edited row, so its score is
         taken as it is.
-    sentence : str
-        All of this in plain words.
     """
 
+    row: int
+    id: Value | None
+    before: Value
+    after: Value
+    direction: Direction | None
+    ratio: float
+    raw_ratio: float
+    score_before: float
+    score_after: float
+    closed: str | None
     start: float
     contributions: tuple[Contribution, ...]
     cut: float | None
     kept_by: tuple[Alternative, ...]
     score: ScoreUse
-    sentence: str
 
     def __repr__(self) -> str:
         return self.sentence
 
+    @property
+    def sentence(self) -> str:
+        """Return all of this in plain words."""
+        who, before = f"Row {self.row}", value_text(self.before)
+        if self.id is not None:
+            kind = "" if isinstance(self.id, str) else "id "
+            who += f" ({kind}{value_text(self.id)})"
+        if self.closed is not None:
+            return f"{who} keeps {before}: {self.closed}."
+        ratio = f"{self._sum_text()}r = {points(self.ratio).removeprefix('+')}"
+        if self.direction is None:
+            head = f"{who} keeps {before}: {ratio} is not below 0."
+            reasons_head, sign = "What keeps it most", 1.0
+        else:
+            head = (
+                f"{who} changes from {before} to {value_text(self.after)}, a "
+                f"{self.direction} of the favourable outcome: {ratio} is below 0."
+            )
+            reasons_head, sign = "What moved it most", -1.0
+        if self.cut is not None:  # points of the scorecard have another unit
+            reasons_head += ", in parts of r"
+        smallest = MIN_PUSH * max((c.points * sign for c in self.contributions), default=0.0)
+        pushing = [c for c in self.contributions if c.points * sign > max(smallest, 0)]
+        strongest = pushing[:MAX_REASONS]
+        reasons = ", ".join(contribution_text(c.column, c.value, c.points) for c in strongest)
+        parts = [head, f"{reasons_head}: {reasons}." if reasons else "", self._alternatives_text()]
+        return " ".join(filter(None, parts))
+
+    def _sum_text(self) -> str:
+        """Return the sum of the points and the sum that a change needs; "" without evidence."""
+        if self.cut is None:
+            return ""
+        needs = "a gain needs more than" if self.cut > 0 else "a loss needs less than"
+        own, needed = distinct_pair(self.raw_ratio, self.cut, digits=3)
+        return f"its points add up to {own}, and {needs} {needed}. So ".replace("-", "−")
+
+    def _alternatives_text(self) -> str:
+        would = "would have kept it" if self.direction else "would change it"
+        seen = [a.text for a in self.kept_by if a.is_seen]
+        if seen:
+            text = f"one other value {would}: {' or '.join(seen[:MAX_REASONS])}."
+        elif self.score == "asked":  # the base model was asked about some values only
+            text = f"no other value of a single column was found that {would}"
+            if self.kept_by:
+                text += f", except one that none of these people has: {self.kept_by[0].text}"
+            text += "."
+        elif self.kept_by:
+            text = (
+                f"no value of a single column that occurs among these people {would}, only "
+                f"{self.kept_by[0].text}."
+            )
+        else:
+            text = f"no other value of a single column {would}."
+        if self.score == "asked":
+            return text[0].upper() + text[1:]
+        return f"With the {'score' if self.score == 'given' else 'base score'} as it is, {text}"
+
 
 def explain_person(
-    decision: PersonDecision,
+    known: Mapping[str, Any],
     parts: RatioParts,
     columns: Sequence[Column],
     range_of: Callable[[str], tuple[float, float]],
@@ -141,7 +198,8 @@ def explain_person(
 
     Parameters
     ----------
-    decision : PersonDecision
+    known : mapping of str to Any
+        The fields of `Person` from `row` to `closed`.
     parts : RatioParts
         The r of this one person.
     columns : sequence of Column
@@ -153,47 +211,37 @@ def explain_person(
     trial : function, default=None
         Decides about the person with other values. None if the score does not depend on them.
     """
-    is_change = decision.direction is not None
+    is_change = known["direction"] is not None
     contributions = [
         Contribution(column.name, values_of(column)[0], float(added[0]))
         for column, added in parts.contributions(columns)
     ]
     contributions.sort(key=lambda c: c.points if is_change else -c.points)
-    proposed: list[Alternative] = []
-    if decision.closed is None:
+    valid: list[Alternative] = []
+    if known["closed"] is None:
         search = _AlternativeSearch(parts, columns, is_change)
-        proposed = [a for a in search.alternatives(range_of) if a.column not in fixed]
-    confirmed = None if trial is None else _confirmed(proposed, trial)
-    score: ScoreUse
-    score = "given" if trial is None else "not asked" if confirmed is None else "asked"
-    valid = proposed if confirmed is None else confirmed
+        valid = [a for a in search.alternatives(range_of) if a.column not in fixed]
+    score: ScoreUse = "given"
+    if trial is not None:
+        answers = trial([(a.column, a.value) for a in valid]) if valid else []
+        score = "not asked" if answers is None else "asked"
+        if answers is not None:
+            # The text names one value, because the base model was asked about this value only.
+            valid = [
+                replace(a, ratio=ratio, text=_equals(a.column, a.value))
+                for a, (ratio, is_other) in zip(valid, answers, strict=True)
+                if is_other
+            ]
     alternatives = list({a.column: a for a in reversed(valid)}.values())[::-1]  # first per column
     alternatives.sort(key=lambda a: not a.is_seen)
-    cut = None if parts.cuts is None else float(parts.cuts[0])
     return Person(
-        **vars(decision),
+        **known,
         start=float(parts.start[0]),
         contributions=tuple(contributions),
-        cut=cut,
+        cut=None if parts.cuts is None else float(parts.cuts[0]),
         kept_by=tuple(alternatives),
         score=score,
-        sentence=_sentence(decision, cut, contributions, alternatives, score),
     )
-
-
-def _confirmed(proposed: Sequence[Alternative], trial: BaseModelTrial) -> list[Alternative] | None:
-    """Return the alternatives that lead to the other decision; None where the trial fails."""
-    if not proposed:
-        return []
-    answers = trial([(a.column, a.value) for a in proposed])
-    if answers is None:
-        return None
-    return [
-        # The text names one value, because the base model was asked about this value only.
-        replace(a, ratio=ratio, text=_equals(a.column, a.value))
-        for a, (ratio, is_other) in zip(proposed, answers, strict=True)
-        if is_other
-    ]
 
 
 def _equals(column: str, value: Value) -> str:
@@ -327,73 +375,79 @@ def _just_below(high: float, low: float, is_whole: bool) -> float:
 
 
 # ---------------------------------------------------------------------------------------------
-# The sentence
+# Edit single values of one row, in a table of the same kind that the base model can read
 
 
-def _sentence(
-    decision: PersonDecision,
-    cut: float | None,
-    contributions: Sequence[Contribution],
-    alternatives: Sequence[Alternative],
-    score: ScoreUse,
-) -> str:
-    who, before = f"Row {decision.row}", value_text(decision.before)
-    if decision.id is not None:
-        kind = "" if isinstance(decision.id, str) else "id "
-        who += f" ({kind}{value_text(decision.id)})"
-    if decision.closed is not None:
-        return f"{who} keeps {before}: {decision.closed}."
-    ratio = f"{_sum_text(decision, cut)}r = {points(decision.ratio).removeprefix('+')}"
-    if decision.direction is None:
-        head = f"{who} keeps {before}: {ratio} is not below 0."
-        reasons_head, sign = "What keeps it most", 1.0
-    else:
-        head = (
-            f"{who} changes from {before} to {value_text(decision.after)}, a "
-            f"{decision.direction} of the favourable outcome: {ratio} is below 0."
-        )
-        reasons_head, sign = "What moved it most", -1.0
-    if cut is not None:  # points of the scorecard have another unit
-        reasons_head += ", in parts of r"
-    smallest = MIN_PUSH * max((c.points * sign for c in contributions), default=0.0)
-    pushing = [c for c in contributions if c.points * sign > max(smallest, 0)][:MAX_REASONS]
-    reasons = ", ".join(contribution_text(c.column, c.value, c.points) for c in pushing)
-    parts = [
-        head,
-        f"{reasons_head}: {reasons}." if reasons else "",
-        _alternatives_sentence(decision.direction is not None, alternatives, score),
+def edited_rows(X: Any, row: int, edits: Sequence[tuple[str, Value]]) -> Any:
+    """Return a table with the row as it is, followed by one copy per edit.
+
+    An edit (column, value) sets one column of its copy. Columns keep their types and categories. A
+    type that cannot hold a new value is replaced by one that can.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"age": [18, 40], "town": pd.Categorical(["Oslo", "Rome"])})
+    >>> edited = edited_rows(X, 1, [("age", 25.0), ("town", "Oslo")])
+    >>> edited.to_dict("list"), str(edited.dtypes["town"])
+    ({'age': [40, 25, 40], 'town': ['Rome', 'Rome', 'Oslo']}, 'category')
+    """
+    rows = np.full(len(edits) + 1, row, dtype=np.intp)
+    copies = take_rows(X, rows)
+    changes: dict[str, dict[int, Value]] = {}
+    for i, (name, value) in enumerate(edits, start=1):
+        changes.setdefault(name, {})[i] = value
+    if isinstance(copies, np.ndarray):
+        return _edited_array(copies, changes)
+    frame = nw.from_native(copies, eager_only=True)
+    edited = [
+        _edited_series(series, changes[str(series.name)])
+        for series in frame.iter_columns()
+        if str(series.name) in changes
     ]
-    return " ".join(filter(None, parts))
+    return frame.with_columns(*edited).to_native()
 
 
-def _sum_text(decision: PersonDecision, cut: float | None) -> str:
-    """Return the sum of the points and the sum that a change needs; "" without evidence."""
-    if cut is None:
-        return ""
-    needs = "a gain needs more than" if cut > 0 else "a loss needs less than"
-    own, needed = distinct_pair(decision.raw_ratio, cut, digits=3)
-    return f"its points add up to {own}, and {needs} {needed}. So ".replace("-", "−")
+def _edited_array(array: NDArray[Any], changes: dict[str, dict[int, Value]]) -> NDArray[Any]:
+    for column, new_values in changes.items():
+        for i, value in new_values.items():
+            if array.dtype != object and not _fits(value, array.dtype):
+                array = array.astype(np.result_type(array.dtype, np.asarray([value]).dtype))
+            array[i, int(column.removeprefix("x"))] = value
+    return array
 
 
-def _alternatives_sentence(
-    is_change: bool, alternatives: Sequence[Alternative], score: ScoreUse
-) -> str:
-    would = "would have kept it" if is_change else "would change it"
-    seen = [a.text for a in alternatives if a.is_seen]
-    if seen:
-        text = f"one other value {would}: {' or '.join(seen[:MAX_REASONS])}."
-    elif score == "asked":  # the base model was asked about some values only
-        text = f"no other value of a single column was found that {would}"
-        if alternatives:
-            text += f", except one that none of these people has: {alternatives[0].text}"
-        text += "."
-    elif alternatives:
-        text = (
-            f"no value of a single column that occurs among these people {would}, only "
-            f"{alternatives[0].text}."
-        )
-    else:
-        text = f"no other value of a single column {would}."
-    if score == "asked":
-        return text[0].upper() + text[1:]
-    return f"With the {'score' if score == 'given' else 'base score'} as it is, {text}"
+def _fits(value: Value, dtype: np.dtype[Any]) -> bool:
+    """Return whether an array of this type can hold the value."""
+    if dtype.kind in "iu":
+        return float(value).is_integer()
+    return dtype.kind != "U" or 4 * len(str(value)) <= dtype.itemsize
+
+
+def _edited_series(series: nw.Series[Any], new_values: dict[int, Value]) -> nw.Series[Any]:
+    values: list[Any] = series.to_list()
+    for i, value in new_values.items():
+        values[i] = value
+    if series.dtype.is_integer():
+        is_whole = all(float(value).is_integer() for value in new_values.values())
+        values = [v if v is None or v != v else (int if is_whole else float)(v) for v in values]
+    native = series.to_native()
+    if nw.dependencies.is_pandas_series(native):
+        return nw.from_native(_pandas_series(native, values), series_only=True)
+    try:
+        return nw.new_series(series.name, values, series.dtype, backend=series.implementation)
+    except (TypeError, ValueError, OverflowError):
+        return nw.new_series(series.name, values, backend=series.implementation)
+
+
+def _pandas_series(old: Any, values: list[Any]) -> Any:
+    """Return the values with the type of the old series; new categories are added to the type."""
+    dtype = old.dtype
+    if hasattr(dtype, "categories"):
+        known = [v for v in dict.fromkeys(values) if v == v and v is not None]
+        new_categories = [v for v in known if v not in dtype.categories]
+        dtype = old.cat.add_categories(new_categories).dtype
+    try:
+        return type(old)(values, index=old.index, name=old.name, dtype=dtype)
+    except (TypeError, ValueError, OverflowError):
+        return type(old)(values, index=old.index, name=old.name)

@@ -20,18 +20,34 @@ from typing import NamedTuple
 
 import numpy as np
 
-from commod._data.arrays import Floats
+from commod._data.arrays import Floats, Mask
 from commod._data.columns import Column
 from commod._data.encoding import CategoryTerms, ColumnTerms, Encoding, NumericTerms
 from commod._record import Condition
 from commod._record.explanation import Value
-from commod._reporting.explain.cards import ratio_per_point
 from commod._text import points as signed_points
 from commod._text import shorten
-from commod.scorecard import DISTANCE_COLUMN, Scorecard, distances
+from commod.scorecard import DISTANCE_COLUMN, EvidenceRule, Scorecard, distances
 
 MIN_PUSH = 0.01  # of the strongest push: a weaker one explains nothing
 MISSING_SHARE = 0.1  # an upper estimate of the share of missing values
+
+
+def ratio_per_point(rule: EvidenceRule | None, favorable: Mask) -> Floats:
+    """Return what one point of a scorecard adds to the r of each person, shape (n,).
+
+    It is 1 where the sum of the points is r. Where the sum is evidence, it is −1 / cut for people
+    with the unfavourable base decision, and 1 / cut for people with the favourable one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ratio_per_point(EvidenceRule(cut=0.5), np.array([False, True]))
+    array([-2.,  2.])
+    """
+    if rule is None:
+        return np.ones(len(favorable))
+    return np.where(favorable, 1.0, -1.0) / rule.cut
 
 
 @dataclass(frozen=True, eq=False)

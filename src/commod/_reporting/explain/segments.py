@@ -47,31 +47,11 @@ from commod.exceptions import InputError
 
 
 @dataclass(frozen=True)
-class InMemory:
-    """Columns that have been read already."""
-
-    columns: Sequence[Column]
-
-    def __len__(self) -> int:
-        return len(self.columns[0]) if self.columns else 0
-
-    def read_rows(self, rows: NDArray[np.intp]) -> list[Column]:
-        """Return all columns with the given rows only."""
-        if len(rows) == len(self):
-            return list(self.columns)
-        return [column.take(rows) for column in self.columns]
-
-    def read_columns(self, names: Collection[str]) -> Iterator[Column]:
-        """Yield the named columns with all rows."""
-        return (column for column in self.columns if column.name in names)
-
-
-@dataclass(frozen=True)
 class FrameColumns:
     """A raw table of any kind; columns in `skip` are not read, those in `added` are beside it.
 
-    Columns of dates, of nested or of infinite values cannot be read and are left out. Segments may
-    use other columns than the update.
+    Without a table, the columns are those in `added`. Columns of dates, of nested or of infinite
+    values cannot be read and are left out. Segments may use other columns than the update.
     """
 
     X: Any
@@ -80,15 +60,18 @@ class FrameColumns:
     _kinds: dict[str, Kind] = field(default_factory=dict, compare=False)
 
     def __len__(self) -> int:
+        if self.X is None:
+            return len(self.added[0]) if self.added else 0
         return n_rows_of(self.X)
 
     def read_rows(self, rows: NDArray[np.intp]) -> list[Column]:
         """Return all readable columns with the given rows only."""
-        X = self.X if len(rows) == len(self) else take_rows(self.X, rows)
+        is_all = len(rows) == len(self)
+        X = self.X if is_all or self.X is None else take_rows(self.X, rows)
         columns = list(self._readable(X, None))
         # A few rows of a column with numbers and text may hold numbers only.
         self._kinds.update({column.name: column.kind for column in columns})
-        return [*columns, *(column.take(rows) for column in self.added)]
+        return columns + [column if is_all else column.take(rows) for column in self.added]
 
     def read_columns(self, names: Collection[str]) -> Iterator[Column]:
         """Yield the named columns with all rows, one after the other."""
@@ -107,11 +90,10 @@ class FrameColumns:
             yield replace(column, name=name)
 
 
-ColumnSource = InMemory | FrameColumns
-
-
 def _single_columns(X: Any) -> Iterator[tuple[str, Any]]:
     """Yield the name of each column and the column as a table of its own, without copies."""
+    if X is None:
+        return
     frame = nw.from_native(X, pass_through=True, eager_only=True)
     if isinstance(frame, nw.DataFrame):
         for series in frame.iter_columns():
@@ -201,7 +183,7 @@ def find_segments(
 class SegmentFinder:
     """Find segments among the same rows for several updates."""
 
-    source: ColumnSource
+    source: FrameColumns
     favorable_before: Mask
     level: float = 0.95
     max_segments: int = 4
