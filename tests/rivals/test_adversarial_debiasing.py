@@ -1,5 +1,8 @@
 """Adversarial debiasing: its gradients and steps against plain NumPy, and the contract."""
 
+from functools import partial
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +14,7 @@ from scipy.special import expit, log_softmax
 from sklearn.base import clone
 
 from commod import ScoreColumn
-from commod._solvers.problem import DebiasingProblem, DebiasingSchedule
+from commod._solvers.problem import Schedule, TrainingRows
 from commod._solvers.training import loop as training
 from commod._solvers.training.networks import layer_lengths
 from commod.datasets import make_biased
@@ -104,12 +107,15 @@ def test_tensors_are_projected_each_by_itself(of_label, of_adversary):
 # -- losses and steps, by plain NumPy -------------------------------------------------------------
 
 
+ADVERSARY_RATE = 0.1
+
+
 def make_problem(n=90, n_groups=2, sees_label=False, seed=0):
     rng = np.random.default_rng(seed)
     group = rng.integers(n_groups, size=n)
     numeric = rng.normal(size=(n, 3)) + group[:, None] * [1.0, 0.0, -1.0]
     single = np.float32
-    return DebiasingProblem(
+    return SimpleNamespace(
         numeric=((numeric - numeric.mean(axis=0)) / numeric.std(axis=0)).astype(single),
         codes=np.zeros((n, 0), np.int32),
         code_mean=np.zeros(0, single),
@@ -125,19 +131,32 @@ def make_problem(n=90, n_groups=2, sees_label=False, seed=0):
     )
 
 
+def training_rows(problem):
+    by_row = ("numeric", "codes", "label", "group", "decision", "weight", "adversary_weight")
+    shared = ("code_mean", "code_scale", "offset")
+    return TrainingRows.of(
+        {name: getattr(problem, name) for name in by_row},
+        **{name: getattr(problem, name) for name in shared},
+    )
+
+
 def schedule(**changes):
-    return DebiasingSchedule(
-        **{
-            "epochs": 6,
-            "batch_size": 90,
-            "warmup_epochs": 2,
-            "learning_rate": 0.05,
-            "hidden": (),
-            "adversary_hidden": (),
-            "adversary_learning_rate": 0.1,
-            "projects_whole": True,
-            **changes,
-        }
+    plan = {"epochs": 6, "batch_size": 90, "warmup_epochs": 2, "learning_rate": 0.05}
+    return Schedule(**{**plan, **changes})
+
+
+def trained(problem, strengths, seeds, plan, *, whole=True):
+    return solver.train_predictor(
+        training_rows(problem),
+        problem.n_groups,
+        np.array(strengths, np.float32),
+        np.array(seeds),
+        plan,
+        hidden=(),
+        adversary_hidden=(),
+        adversary_rate=ADVERSARY_RATE,
+        sees_label=problem.adversary_sees_label,
+        projects_whole=whole,
     )
 
 
@@ -155,7 +174,9 @@ def adversary_inputs(problem, t):
     return np.column_stack([t, t * y, t * (1 - y)] if problem.adversary_sees_label else [t])
 
 
-adversary_loss = jax.jit(solver.adversary_loss, static_argnums=3)
+@partial(jax.jit, static_argnums=3)
+def adversary_loss(adversary, logit, rows, spec):
+    return solver.adversary_loss(adversary, logit, rows.as_batch(), spec)
 
 
 @pytest.mark.parametrize("sees_label", [False, True])
@@ -172,11 +193,11 @@ def test_the_adversary_reads_the_sharpened_score_and_the_label_for_equalized_odd
     padded = training.padded(logit.astype(np.float32))
 
     def loss(rows):
-        return float(adversary_loss(flat, padded, rows, shape_of(problem)))
+        return float(adversary_loss(flat, padded, training.rows_on_device(rows), shape_of(problem)))
 
-    rows = solver.device_rows(problem, solver.DEBIASING_ROWS)
+    rows = training_rows(problem)
     assert loss(rows) == pytest.approx(expected, rel=1e-5)
-    turned = rows._replace(label=1 - rows.label)
+    turned = rows.add({"label": 1 - problem.label})
     assert (loss(turned) == loss(rows)) == (not sees_label)
 
 
@@ -215,7 +236,7 @@ def numpy_training(problem, start, strength, plan, pieces):
             by_phi = np.concatenate([[by_c], (features.T @ by_guess).ravel(), by_guess.sum(axis=0)])
             return by_phi, by_exponent * (1 + abs(phi[0]))
 
-        rate = decay * plan.adversary_learning_rate
+        rate = decay * ADVERSARY_RATE
         phi, other_memory = adam(phi, backward(phi)[0], other_memory, epoch + 1, rate)
         of_label = x.T @ (weight * (expit(logit) - y))
         of_adversary = x.T @ backward(phi)[1]
@@ -234,9 +255,8 @@ def numpy_training(problem, start, strength, plan, pieces):
 @pytest.mark.parametrize(("sees_label", "whole"), [(False, True), (True, False)])
 def test_training_takes_the_steps_that_numpy_takes(sees_label, whole):
     problem = make_problem(sees_label=sees_label)
-    plan = schedule(projects_whole=whole)
-    strengths = np.array([0.2, 2.0], np.float32)
-    found = solver.train_predictor(problem, strengths, np.array([5, 6]), plan)
+    plan, strengths = schedule(), (0.2, 2.0)
+    found = trained(problem, strengths, (5, 6), plan, whole=whole)
     spec = shape_of(problem, pieces=None if whole else (3, 1))
     for i, strength in enumerate(strengths):
         start = solver.initial_debiasing(5 + i, spec)
@@ -247,10 +267,7 @@ def test_training_takes_the_steps_that_numpy_takes(sees_label, whole):
 
 def test_while_warming_up_the_predictor_sees_labels_only():
     problem = make_problem()
-    plan = schedule(epochs=1, warmup_epochs=9)
-    found = solver.train_predictor(
-        problem, np.array([0.1, 50.0], np.float32), np.zeros(2, int), plan
-    )
+    found = trained(problem, (0.1, 50.0), (0, 0), schedule(epochs=1, warmup_epochs=9))
     matrix, _ = found.layers[0]
     assert 0 < abs(matrix[0] - matrix[1]).max() < 0.12, "nine epochs of ten are the same"
 
@@ -336,21 +353,21 @@ def test_the_adversary_sees_only_rows_of_the_constraint(data, constraints, count
     class SeenError(Exception):
         pass
 
-    def look(*given):
-        raise SeenError(given)
+    def look(*given, **named):
+        raise SeenError(given, named)
 
     monkeypatch.setattr(solver, "train_predictor", look)
     _, y, group = data
     with pytest.warns(DataWarning, match="left out"), pytest.raises(SeenError) as seen:
         fit(data, constraints=constraints, min_group_size=120, adversary_hidden=[4])
-    problem, strengths, _, schedule, _ = seen.value.args[0]
+    (rows, _, strengths, *_), named = seen.value.args
     inside = np.isin(y, counted) & (group != "g2")
-    assert (problem.adversary_weight == inside).all()
-    assert (problem.weight == 1).all()
-    assert (problem.group[inside] == (group[inside] == "g1")).all()
-    assert problem.adversary_sees_label == (constraints == "equalized_odds")
+    assert (rows.by_row["adversary_weight"] == inside).all()
+    assert (rows.by_row["weight"] == 1).all()
+    assert (rows.by_row["group"][inside] == (group[inside] == "g1")).all()
+    assert named["sees_label"] == (constraints == "equalized_odds")
     assert strengths.tolist() == [1.0]
-    assert schedule.adversary_hidden == (4,)
+    assert named["adversary_hidden"] == (4,)
 
 
 # -- what is learned ------------------------------------------------------------------------------

@@ -1,5 +1,8 @@
 """FRAPPE: its losses and steps against plain NumPy, its promises against the base model."""
 
+from functools import partial
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +12,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from commod import ScoreColumn
-from commod._solvers.problem import AdditivePenalties, AdditiveProblem, Schedule
+from commod._solvers.problem import Penalties, Schedule, TrainingRows
 from commod._solvers.training import loop as training
 from commod._solvers.training.networks import Architecture
 from commod.datasets import make_biased
@@ -87,7 +90,7 @@ def make_problem(n=90, n_groups=2, n_rate_rows=1, length=0.1, seed=0):
     cell = rng.integers(n_groups * n_rate_rows, size=n)
     numeric = rng.normal(size=(n, 3)) + (cell % n_groups)[:, None] * [1.0, 0.0, -1.0]
     single = np.float32
-    return AdditiveProblem(
+    return SimpleNamespace(
         numeric=((numeric - numeric.mean(axis=0)) / numeric.std(axis=0)).astype(single),
         codes=np.zeros((n, 0), np.int32),
         code_mean=np.zeros(0, single),
@@ -108,20 +111,29 @@ def shape_of(problem, hidden=()):
     )
 
 
+def changed(problem, **fields):
+    return SimpleNamespace(**{**vars(problem), **fields})
+
+
 def rows_of(problem):
-    return solver.device_rows(problem, solver.ADDITIVE_ROWS)
+    by_row = ("numeric", "codes", "margin", "cell", "weight", "fairness_weight")
+    return TrainingRows.of(
+        {name: getattr(problem, name) for name in by_row},
+        code_mean=problem.code_mean,
+        code_scale=problem.code_scale,
+    )
 
 
-discrepancy = jax.jit(solver.discrepancy, static_argnames="spec")
+@partial(jax.jit, static_argnames="spec")
+def discrepancy(scores, rows, settings, spec):
+    return solver.discrepancy(scores, rows.as_batch(), settings, spec)
 
 
 def found_discrepancy(problem, scores):
-    rows, shape = (
-        solver.device_rows(problem, solver.ADDITIVE_ROWS),
-        shape_of(problem),
-    )
+    rows, shape = rows_of(problem), shape_of(problem)
     settings = solver.additive_settings(rows, shape, 0.1, problem.kernel_length)
-    return float(discrepancy(training.padded(scores.astype(np.float32)), rows, settings, shape))
+    padded = training.padded(scores.astype(np.float32))
+    return float(discrepancy(padded, training.rows_on_device(rows), settings, shape))
 
 
 @pytest.mark.parametrize(
@@ -135,13 +147,7 @@ def found_discrepancy(problem, scores):
 def test_the_discrepancy_is_that_of_the_library_the_authors_used(logits, weight, value):
     member = np.array([1, 0, 1, 0, 1])
     assert mmd(expit(logits), weight, member == 1, member == 0) == pytest.approx(value, abs=1e-6)
-    problem = AdditiveProblem(
-        **{
-            **vars(make_problem(5)),
-            "cell": member.astype(np.int32),
-            "fairness_weight": weight.astype(np.float32),
-        }
-    )
+    problem = changed(make_problem(5), cell=member, fairness_weight=weight)
     assert found_discrepancy(problem, expit(logits)) == pytest.approx(value, abs=1e-5)
 
 
@@ -159,21 +165,16 @@ def test_a_whole_table_has_the_biased_discrepancy(n_groups, n_rate_rows, length)
 def test_batches_estimate_the_discrepancy_of_the_whole_table():
     """Mean over many batches of 12 rows, of which about 2 are of the small group."""
     problem = make_problem(200, seed=3)
-    problem = AdditiveProblem(
-        **{**vars(problem), "cell": (np.arange(200) % 6 == 0).astype(np.int32),
-           "fairness_weight": np.ones(200, np.float32)}
-    )  # fmt: skip
+    cell = (np.arange(200) % 6 == 0).astype(int)
+    problem = changed(problem, cell=cell, fairness_weight=np.ones(200))
     scores = expit(problem.margin.astype(float))
-    rows, shape = (
-        solver.device_rows(problem, solver.ADDITIVE_ROWS),
-        shape_of(problem),
-    )
-    settings = solver.additive_settings(rows, shape, 0.1, 0.1)
+    shape = shape_of(problem)
+    settings = solver.additive_settings(rows_of(problem), shape, 0.1, 0.1)
     rng = np.random.default_rng(0)
     picked = np.stack([rng.choice(200, 12, replace=False) for _ in range(2000)])
 
     def of_batch(index):
-        batch = rows._replace(cell=rows.cell[index], fairness_weight=jnp.ones(12))
+        batch = SimpleNamespace(cell=jnp.asarray(cell)[index], fairness_weight=jnp.ones(12))
         return solver.discrepancy(jnp.asarray(scores, jnp.float32)[index], batch, settings, shape)
 
     found = np.asarray(jax.jit(jax.vmap(of_batch))(picked))
@@ -218,8 +219,9 @@ def test_training_takes_the_steps_that_numpy_takes():
     problem = make_problem()
     strengths = np.array([0.5, 4.0], np.float32)
     none = np.zeros(2, np.float32)
-    penalties = AdditivePenalties(strengths, none, none)
-    found = solver.train_additive_term(problem, penalties, np.arange(2), Schedule(12, 90, 0, 0.05))
+    penalties = Penalties(strengths, None, none, none)
+    told = rows_of(problem), (1, 2), problem.kernel_length, penalties
+    found = solver.train_additive_term(*told, np.arange(2), Schedule(12, 90, 0, 0.05))
     for i, strength in enumerate(strengths):
         expected = numpy_descent(problem, strength, 12, 0.05)
         matrix, bias = found.layers[0]
@@ -343,16 +345,16 @@ def test_only_rows_of_the_constraint_are_compared(data, constraints, counted, mo
     _, y, group = data
     with pytest.warns(DataWarning, match="left out"), pytest.raises(SeenError) as seen:
         fit(data, constraints=constraints, min_group_size=60)
-    problem, penalties, *_ = seen.value.args[0]
+    rows, shape, _, penalties, *_ = seen.value.args[0]
     inside = np.isin(y, counted) & (group != "g2")
-    assert (problem.fairness_weight == inside).all()
-    assert (problem.weight == 1).all()
+    assert (rows.by_row["fairness_weight"] == inside).all()
+    assert (rows.by_row["weight"] == 1).all()
     assert penalties.fair.tolist() == [1.0]
     cell = (group == "g1") * 1
     if constraints == "equalized_odds":
         cell = cell + 2 * (y == 0)
-    assert (problem.cell[inside] == cell[inside]).all()
-    assert problem.n_rate_rows == 1 + (constraints == "equalized_odds")
+    assert (rows.by_row["cell"][inside] == cell[inside]).all()
+    assert shape[0] == 1 + (constraints == "equalized_odds")
 
 
 def test_a_group_left_out_trains_the_divergence_alone(data):

@@ -55,7 +55,8 @@ def fit(model, rows, sample_weight=None, **params):
     return update.fit(X, y, sensitive_features=group, sample_weight=sample_weight)
 
 
-HeadRows = namedtuple("HeadRows", solver.HEAD_ROWS)
+HEAD_ROWS = ("units", "margin", "label", "group", "pair_weight", "decision", "temperature")
+HeadRows = namedtuple("HeadRows", HEAD_ROWS)
 
 
 def make_batch(units, label, group, weight=None, margin=None):

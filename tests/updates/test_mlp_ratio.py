@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from types import SimpleNamespace
 
 import joblib
 import matplotlib.pyplot as plt
@@ -144,9 +145,10 @@ def test_numpy_runs_what_was_trained(rows, monkeypatch):
     monkeypatch.setattr(adversarial, "train_ratio", spy)
     update = fit(rows)
     [(problem, trained)] = seen
+    batch = SimpleNamespace(**problem.by_row, **problem.shared)
     parts = [part[0].ravel() for layer in trained.layers for part in layer]
     architecture = networks.Architecture(0, (problem.n_terms, 64, 1))
-    on_device = architecture.apply(np.concatenate(parts).astype(np.float32), problem)
+    on_device = architecture.apply(np.concatenate(parts).astype(np.float32), batch)
     ratio = update.ratio(rows[0])
     assert ratio.std() > 0.5
     np.testing.assert_allclose(ratio, on_device, atol=1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,32 +23,56 @@ MAX_MARGIN = 10.0  # beyond it a score is 0 or 1 for the losses; clipping keeps 
 
 
 @dataclass(frozen=True)
-class TermArrays:
-    """The d = p + c standardised terms of n rows: p numeric ones first, then c of categories.
+class TrainingRows:
+    """The n rows that models are trained on: arrays in float32, int32 or bool, by name.
 
-    - `numeric` (n, p) holds z-scores.
-    - `codes` (n, q) holds, for each of q columns of categories, the term that is present: 0 to
-      c − 1, counted behind the numeric terms, or c where there is none.
-    - `code_mean` and `code_scale` (c,) standardise the terms of categories.
+    `by_row` has one entry per row; `shared` is the same for all rows. Among them are the d = p + c
+    standardised terms: p numeric ones first, then c of categories.
+
+    - `numeric` (n, p), by row, holds z-scores.
+    - `codes` (n, q), by row, holds, for each of q columns of categories, the term that is present:
+      0 to c − 1, counted behind the numeric terms, or c where there is none.
+    - `code_mean` and `code_scale` (c,), shared, standardise the terms of categories.
     """
 
-    numeric: NDArray[np.float32]
-    codes: NDArray[np.int32]
-    code_mean: NDArray[np.float32]
-    code_scale: NDArray[np.float32]
+    by_row: dict[str, Any]
+    shared: dict[str, Any]
+
+    @classmethod
+    def of(cls, by_row: Mapping[str, Any], **shared: Any) -> TrainingRows:
+        """Return rows with numbers in the precision of the device."""
+        parts = by_row, shared
+        return cls(*({name: _single(values) for name, values in part.items()} for part in parts))
+
+    def __len__(self) -> int:
+        return len(next(iter(self.by_row.values())))
 
     @property
     def n_terms(self) -> int:
         """Return d = p + c."""
-        return self.numeric.shape[1] + len(self.code_mean)
+        return int(self.by_row["numeric"].shape[1] + len(self.shared["code_mean"]))
+
+    def add(self, by_row: Mapping[str, Any], **shared: Any) -> TrainingRows:
+        """Return the same rows with further fields."""
+        added = TrainingRows.of(by_row, **shared)
+        return TrainingRows({**self.by_row, **added.by_row}, {**self.shared, **added.shared})
+
+
+def _single(values: Any) -> Any:
+    """Return numbers as float32 or int32, and anything else as it is."""
+    if not isinstance(values, np.ndarray | float):
+        return values
+    array = np.asarray(values)
+    kinds = {"f": np.float32, "i": np.int32}
+    return array.astype(kinds.get(array.dtype.kind, array.dtype), copy=False)
 
 
 def standardise(
     terms: TermTable,
     weight: NDArray[np.float64],
     moments: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
-) -> TermArrays:
-    """Return the terms in float32, standardised by weighted mean and standard deviation.
+) -> TrainingRows:
+    """Return the terms, standardised by weighted mean and standard deviation.
 
     `moments` are these two, each of shape (d,), where the caller knows them.
     """
@@ -56,21 +81,19 @@ def standardise(
     is_numeric = np.zeros(terms.n_terms, dtype=bool)
     is_numeric[terms.numeric_terms] = True
     position = np.append(np.cumsum(~is_numeric) - 1, (~is_numeric).sum()).astype(np.int32)
-    single = np.float32
-    numeric = np.empty(terms.numeric.shape, dtype=single)
+    numeric = np.empty(terms.numeric.shape, dtype=np.float32)
     for start in range(0, len(numeric), CHUNK_ROWS):
         chunk = slice(start, start + CHUNK_ROWS)
         numeric[chunk] = (terms.numeric[chunk] - mean[is_numeric]) / scale[is_numeric]
-    return TermArrays(
-        numeric=numeric,
-        codes=position[terms.codes],
-        code_mean=mean[~is_numeric].astype(single),
-        code_scale=(1 / scale[~is_numeric]).astype(single),
+    return TrainingRows.of(
+        {"numeric": numeric, "codes": position[terms.codes]},
+        code_mean=mean[~is_numeric],
+        code_scale=1 / scale[~is_numeric],
     )
 
 
 def solver_position(terms: TermTable) -> NDArray[np.intp]:
-    """Return the position of each term in `TermArrays`, which has numeric terms first, (d,)."""
+    """Return the position of each term in `TrainingRows`, which have numeric terms first, (d,)."""
     others = np.setdiff1d(np.arange(terms.n_terms), terms.numeric_terms)
     return np.argsort(np.concatenate([terms.numeric_terms, others]))
 
@@ -112,39 +135,31 @@ class Schedule:
     learning_rate: float
 
 
-@dataclass(frozen=True)
-class TrainingRecord:
-    """How m models were trained.
+Layer = tuple[NDArray[np.float64], NDArray[np.float64]]
 
-    `history` maps the name of a loss term to its mean per epoch, shape (m, epochs done). Where
-    `interrupted`, `epochs_done` is less than the schedule's `epochs`.
+
+@dataclass(frozen=True)
+class TrainedLayers:
+    """How m models were trained, and the layers on standardised terms that they became.
+
+    - `history` maps the name of a figure to its mean per epoch, shape (m, epochs done).
+    - `epochs_done` is less than the schedule's `epochs` if training was `interrupted`.
+    - `layers` holds, for each layer, a matrix (m, inputs, outputs) and a bias (m, outputs).
     """
 
     history: dict[str, NDArray[np.float64]]
     epochs_done: int
     interrupted: bool
+    layers: list[Layer]
 
+    def of_model(self, i: int) -> list[Layer]:
+        """Return the layers of the i-th model."""
+        return [(matrix[i], bias[i]) for matrix, bias in self.layers]
 
-@dataclass(frozen=True)
-class TrainedConcepts(TrainingRecord):
-    """Trained functions intercept + contributions @ (W @ x) of standardised terms, of m models.
-
-    `weights` holds W, (m, k, d); `contributions` (m, k); `intercept` (m,).
-    """
-
-    weights: NDArray[np.float64]
-    contributions: NDArray[np.float64]
-    intercept: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class TrainedLayers(TrainingRecord):
-    """Trained layers on standardised terms, of m models.
-
-    `layers` holds, for each layer, a matrix (m, inputs, outputs) and a bias (m, outputs).
-    """
-
-    layers: list[tuple[NDArray[np.float64], NDArray[np.float64]]]
+    def concepts(self, i: int) -> Concepts:
+        """Return two layers of the i-th model, without units between them, as concepts."""
+        (weights, _), (contributions, intercept) = self.of_model(i)
+        return Concepts(weights.T, contributions[:, 0], float(intercept[0]))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -170,26 +185,11 @@ class AdversaryProblem:
     reads_rightness: bool = False
 
 
-@dataclass(frozen=True)
-class RatioProblem(TermArrays):
-    """Rows to train a ratio on; all arrays but the terms' moments have one entry per row.
+class Penalties(NamedTuple):
+    """Weights of the loss terms: arrays of shape (m,), or scalars of one model.
 
-    `margin` is z, clipped, and `offset` the logit of the threshold: r·z + offset is the edited
-    logit. `label` lies in [0, 1]. There is one adversary per constraint.
+    An additive term has no `ratio`.
     """
-
-    margin: NDArray[np.float32]
-    label: NDArray[np.float32]
-    group: NDArray[np.int32]
-    weight: NDArray[np.float32]
-    ratio_weight: NDArray[np.float32]
-    offset: float
-    n_groups: int
-    adversaries: tuple[AdversaryProblem, ...]
-
-
-class RatioPenalties(NamedTuple):
-    """Weights of the loss terms: arrays of shape (m,), or scalars of one model."""
 
     fair: Any
     ratio: Any
@@ -212,99 +212,3 @@ class RatioSchedule(Schedule):
     adversary_learning_rate: float
     adaptive_fairness: bool
     init: str = INITS[0]
-
-
-# ---------------------------------------------------------------------------------------------
-# FRAPPE
-
-
-@dataclass(frozen=True)
-class AdditiveProblem(TermArrays):
-    """Rows to train an additive term T on; all arrays but the moments have one entry per row.
-
-    `margin` is z, clipped: z + T is the edited logit of a score whose threshold is 0.5. `cell` is
-    the constraint's cell of a row, rate row · n_groups + group. A row in no cell has
-    `fairness_weight` 0.
-    """
-
-    margin: NDArray[np.float32]
-    cell: NDArray[np.int32]
-    weight: NDArray[np.float32]
-    fairness_weight: NDArray[np.float32]
-    n_rate_rows: int
-    n_groups: int
-    kernel_length: float
-
-
-class AdditivePenalties(NamedTuple):
-    """Weights of the loss terms beside the divergence: arrays of shape (m,), or scalars."""
-
-    fair: Any
-    sparsity: Any
-    diversity: Any
-
-
-# ---------------------------------------------------------------------------------------------
-# Adversarial debiasing
-
-
-@dataclass(frozen=True)
-class DebiasingProblem(TermArrays):
-    """Rows to train a predictor on; all arrays but the terms' moments have one entry per row.
-
-    `decision` is the base model's, for the history. A logit above `offset` is a positive decision.
-    A row in no cell of the constraint has `adversary_weight` 0.
-    """
-
-    label: NDArray[np.float32]
-    group: NDArray[np.int32]
-    decision: NDArray[np.bool_]
-    weight: NDArray[np.float32]
-    adversary_weight: NDArray[np.float32]
-    offset: float
-    n_groups: int
-    adversary_sees_label: bool
-
-
-@dataclass(frozen=True)
-class DebiasingSchedule(Schedule):
-    """How predictor and adversary are trained.
-
-    `projects_whole`: the gradient is projected as one vector; otherwise matrix by matrix, bias by
-    bias.
-    """
-
-    hidden: tuple[int, ...]
-    adversary_hidden: tuple[int, ...]
-    adversary_learning_rate: float
-    projects_whole: bool
-
-
-# ---------------------------------------------------------------------------------------------
-# RNF
-
-
-@dataclass(frozen=True)
-class LabelProblem(TermArrays):
-    """Rows to train a network of the labels on: `label` and `weight` have one entry per row."""
-
-    label: NDArray[np.float32]
-    weight: NDArray[np.float32]
-
-
-@dataclass(frozen=True)
-class HeadProblem:
-    """Rows to train the head of a network on; all arrays have one entry per row.
-
-    `units` (n, h) is what the encoder makes of a row. `margin` is that of the teacher, clipped. The
-    partner of a row has the same `label` and another `group`. A row that takes no part in pairs has
-    `pair_weight` 0. `decision` is the base model's, for the history.
-    """
-
-    units: NDArray[np.float32]
-    margin: NDArray[np.float32]
-    label: NDArray[np.float32]
-    group: NDArray[np.int32]
-    pair_weight: NDArray[np.float32]
-    decision: NDArray[np.bool_]
-    temperature: float

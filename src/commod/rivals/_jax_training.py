@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
-from functools import cache
 from typing import Any, NamedTuple
 
 import jax
@@ -12,25 +10,12 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from commod._solvers.problem import (
-    AdditivePenalties,
-    AdditiveProblem,
-    DebiasingProblem,
-    DebiasingSchedule,
-    HeadProblem,
-    LabelProblem,
-    Schedule,
-    TrainedConcepts,
-    TrainedLayers,
-)
+from commod._solvers.problem import Layer, Penalties, Schedule, TrainedLayers, TrainingRows
 from commod._solvers.training.loop import (
-    AdamState,
     Clock,
     Method,
     Progress,
-    adam_step,
-    initial_adam,
-    rows_on_device,
+    TrainedWeights,
     train,
     weighted_mean,
 )
@@ -42,56 +27,10 @@ from commod._solvers.training.networks import (
     initial_layers,
     label_cross_entropy,
     layer_lengths,
-    linear_in_terms,
+    layers_of,
+    read_terms,
     split_layers,
-    trained_layers,
 )
-
-
-class TrainedWeights(NamedTuple):
-    """The weights of one model, a flat vector, and what Adam remembers of their gradients."""
-
-    values: Any
-    adam: AdamState
-
-    @classmethod
-    def of(cls, values: NDArray[np.float32]) -> TrainedWeights:
-        """Return weights before their first step."""
-        return cls(values, initial_adam(values))
-
-    def step(self, gradient: Array, rate: Array) -> TrainedWeights:
-        """Return the weights after a step of Adam."""
-        return TrainedWeights(*adam_step(self.values, gradient, self.adam, rate))
-
-
-TERMS = ("numeric", "codes", "code_mean", "code_scale")  # what `linear_in_terms` reads
-SHARED = ("code_mean", "code_scale", "offset", "temperature")  # not one entry for each row
-
-
-def by_row(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the fields that have one entry for each row."""
-    return tuple(name for name in names if name not in SHARED)
-
-
-def device_rows(problem: Any, names: tuple[str, ...]) -> Any:
-    """Return fields of a problem on the device, padded, as a named tuple.
-
-    A batch is such a tuple, too. `commod._solvers.problem` explains its fields. Their order is part
-    of a compiled program, which may be stored.
-    """
-    return rows_on_device(_tuple_of(names), problem, by_row(names))
-
-
-@cache
-def _tuple_of(names: tuple[str, ...]) -> Any:
-    """Return one class for the same names: JAX compiles a program for each class."""
-    return namedtuple("Rows", names)
-
-
-def _logits(layers: Array, sizes: Sizes, batch: Any) -> Array:
-    """Return the output of layers that read the terms of a batch, shape (batch,)."""
-    return apply_layers(layers, sizes, lambda m, bias: linear_in_terms(m, bias, batch))[:, 0]
-
 
 # ---------------------------------------------------------------------------------------------
 # Adversarial debiasing: train a predictor of the label against an adversary that reads its score
@@ -105,8 +44,6 @@ def _logits(layers: Array, sizes: Sizes, batch: Any) -> Array:
 # The adversary is linear (or has hidden layers) on t = sigmoid((1 + |c|) logit); it learns c too.
 
 DEBIASING_FIGURES = ("label", "adversary", "change_rate")
-DEBIASING_WEIGHTS = ("weight", "adversary_weight")
-DEBIASING_ROWS = (*TERMS, "label", "group", "decision", *DEBIASING_WEIGHTS, "offset")
 
 
 class DebiasingSpec(NamedTuple):
@@ -116,8 +53,8 @@ class DebiasingSpec(NamedTuple):
     gradient that are projected separately: one for all of it, or one for each matrix and bias.
     """
 
-    sizes: tuple[int, ...]
-    adversary_sizes: tuple[int, ...]
+    sizes: Sizes
+    adversary_sizes: Sizes
     sees_label: bool
     pieces: tuple[int, ...]
 
@@ -137,37 +74,44 @@ class DebiasingState(NamedTuple):
 
 
 def train_predictor(
-    problem: DebiasingProblem,
+    rows: TrainingRows,
+    n_groups: int,
     strengths: NDArray[np.float32],
     seeds: NDArray[np.int64],
-    schedule: DebiasingSchedule,
+    schedule: Schedule,
     on_progress: Progress | None = None,
+    *,
+    hidden: Sizes,
+    adversary_hidden: Sizes,
+    adversary_rate: float,
+    sees_label: bool,
+    projects_whole: bool,
 ) -> TrainedLayers:
-    """Return m predictors of ReLU layers whose output is the logit of the positive label."""
-    sizes = (problem.n_terms, *schedule.hidden, 1)
+    """Return m predictors of ReLU layers whose output is the logit of the positive label.
+
+    The fields of `rows` beside the terms are `label`, `group`, `weight`, `adversary_weight` (0 for
+    a row in no cell of the constraint), the base model's `decision` and `offset`: a logit above it
+    is a positive decision. The gradient is projected as one vector if `projects_whole`, otherwise
+    matrix by matrix, bias by bias.
+    """
+    sizes = (rows.n_terms, *hidden, 1)
     lengths = layer_lengths(sizes)
-    n_inputs = 3 if problem.adversary_sees_label else 1
     spec = DebiasingSpec(
         sizes=sizes,
-        adversary_sizes=(n_inputs, *schedule.adversary_hidden, problem.n_groups),
-        sees_label=problem.adversary_sees_label,
-        pieces=(sum(lengths),) if schedule.projects_whole else lengths,
+        adversary_sizes=(3 if sees_label else 1, *adversary_hidden, n_groups),
+        sees_label=sees_label,
+        pieces=(sum(lengths),) if projects_whole else lengths,
     )
     method = Method(
         start=initial_debiasing,
         step=_debiasing_step,
+        layers=_predictor_layers,
         spec=spec,
         figures=DEBIASING_FIGURES,
-        row_fields=by_row(DEBIASING_ROWS),
         units=max(*sizes[1:], *spec.adversary_sizes),
     )
-    settings = DebiasingSettings(
-        rate=np.float32(schedule.learning_rate),
-        adversary_rate=np.float32(schedule.adversary_learning_rate),
-    )
-    rows, n_rows = device_rows(problem, DEBIASING_ROWS), len(problem.label)
-    models = train(method, strengths, seeds, rows, n_rows, settings, schedule, on_progress)
-    return trained_layers(models, models.states.predictor.values, sizes)
+    settings = DebiasingSettings(np.float32(schedule.learning_rate), np.float32(adversary_rate))
+    return train(method, strengths, seeds, rows, settings, schedule, on_progress)
 
 
 def initial_debiasing(seed: int, spec: DebiasingSpec) -> DebiasingState:
@@ -176,6 +120,10 @@ def initial_debiasing(seed: int, spec: DebiasingSpec) -> DebiasingState:
     predictor = initial_layers(rng, spec.sizes)
     adversary = np.append(np.float32(1), initial_layers(rng, spec.adversary_sizes))
     return DebiasingState(TrainedWeights.of(predictor), TrainedWeights.of(adversary))
+
+
+def _predictor_layers(states: DebiasingState, spec: DebiasingSpec) -> list[Layer]:
+    return layers_of(states.predictor, spec.sizes)
 
 
 def _label_loss(logit: Array, batch: Any) -> Array:
@@ -228,7 +176,7 @@ def _debiasing_step(
     """
     # one forward pass serves both gradients of the predictor
     logit, backward = jax.vjp(
-        lambda predictor: _logits(predictor, spec.sizes, batch), state.predictor.values
+        lambda predictor: read_terms(predictor, spec.sizes, batch), state.predictor.values
     )
     by_adversary = jax.grad(adversary_loss)(state.adversary.values, logit, batch, spec)
     adversary = state.adversary.step(by_adversary, clock.decay * settings.adversary_rate)
@@ -260,7 +208,6 @@ def _debiasing_step(
 
 ADDITIVE_FIGURES = ("divergence", "discrepancy", "change_rate")
 CONCEPT_FIGURES = ("sparsity", "diversity")
-ADDITIVE_ROWS = (*TERMS, "margin", "cell", "weight", "fairness_weight")
 NEGLIGIBLE = 4.2  # exp(−4.2²) is 2e-8, below the rounding of float32
 MIN_PAIRS = 0.25  # of all pairs of a side: with less, it has hardly two rows in this batch
 
@@ -292,47 +239,50 @@ class AdditiveSettings(NamedTuple):
 
 
 def train_additive_term(
-    problem: AdditiveProblem,
-    penalties: AdditivePenalties,
+    rows: TrainingRows,
+    shape: tuple[int, int],
+    kernel_length: float,
+    penalties: Penalties,
     seeds: NDArray[np.int64],
     schedule: Schedule,
+    on_progress: Progress | None = None,
     *,
     n_concepts: int = 0,
-    hidden: tuple[int, ...] = (),
-    on_progress: Progress | None = None,
-) -> TrainedConcepts | TrainedLayers:
+    hidden: Sizes = (),
+) -> TrainedLayers:
     """Return m additive terms T, one for each entry of `penalties` and of `seeds`.
 
     They are concepts where `n_concepts` > 0, otherwise ReLU layers with `hidden` units; without
     hidden layers T is linear.
+
+    The fields of `rows` beside the terms are `margin` (z, clipped), `weight`, the row's `cell`
+    (rate row · n_groups + group; `shape` has the numbers of both), and `fairness_weight`, which is
+    0 for a row in no cell.
     """
-    architecture = Architecture.of(problem.n_terms, n_concepts, hidden)
-    spec = AdditiveSpec(architecture, problem.n_rate_rows, problem.n_groups)
-    rows = device_rows(problem, ADDITIVE_ROWS)
-    settings = additive_settings(rows, spec, schedule.learning_rate, problem.kernel_length)
+    architecture = Architecture.of(rows.n_terms, n_concepts, hidden)
+    spec = AdditiveSpec(architecture, *shape)
+    settings = additive_settings(rows, spec, schedule.learning_rate, kernel_length)
     method = Method(
         start=_initial_term,
         step=_additive_step,
+        layers=_term_layers,
         spec=spec,
         figures=ADDITIVE_FIGURES + CONCEPT_FIGURES if n_concepts else ADDITIVE_FIGURES,
-        row_fields=by_row(ADDITIVE_ROWS),
         units=max(2 * len(settings.waves.size), *architecture.sizes[1:], 1),
     )
-    n_rows = len(problem.margin)
-    models = train(method, penalties, seeds, rows, n_rows, settings, schedule, on_progress)
-    return architecture.trained(models, models.states.values)
+    return train(method, penalties, seeds, rows, settings, schedule, on_progress)
 
 
 def additive_settings(
-    rows: Any, spec: AdditiveSpec, rate: float, kernel_length: float
+    rows: TrainingRows, spec: AdditiveSpec, rate: float, kernel_length: float
 ) -> AdditiveSettings:
     """Return what every step needs."""
     return AdditiveSettings(np.float32(rate), _waves(kernel_length), _own_share(rows, spec))
 
 
-def _own_share(rows: Any, spec: AdditiveSpec) -> NDArray[np.float32]:
+def _own_share(rows: TrainingRows, spec: AdditiveSpec) -> NDArray[np.float32]:
     """Return Σ w² / (Σ w)² of each group and of all others, shape (2, n_rate_rows, n_groups)."""
-    cell, weight = np.asarray(rows.cell), np.asarray(rows.fairness_weight, dtype=np.float64)
+    cell, weight = rows.by_row["cell"], rows.by_row["fairness_weight"].astype(np.float64)
     n_cells = spec.n_rate_rows * spec.n_groups
     total, squares = (
         np.stack([of_group, of_group @ (1 - np.eye(spec.n_groups))])
@@ -358,10 +308,14 @@ def _initial_term(seed: int, spec: AdditiveSpec) -> TrainedWeights:
     return TrainedWeights.of(spec.architecture.start(np.random.default_rng(seed), 0.0))
 
 
+def _term_layers(states: TrainedWeights, spec: AdditiveSpec) -> list[Layer]:
+    return spec.architecture.layers(states)
+
+
 def _additive_loss(
     term: Array,
     batch: Any,
-    weights: AdditivePenalties,
+    weights: Penalties,
     settings: AdditiveSettings,
     spec: AdditiveSpec,
 ) -> tuple[Array, Array]:
@@ -440,7 +394,7 @@ def _sides(values: Array, spec: AdditiveSpec) -> Array:
 
 def _additive_step(
     state: TrainedWeights,
-    weights: AdditivePenalties,
+    weights: Penalties,
     batch: Any,
     settings: AdditiveSettings,
     clock: Clock,
@@ -450,8 +404,7 @@ def _additive_step(
         state.values, batch, weights, settings, spec
     )
     rate = clock.decay * settings.rate
-    term = spec.architecture.step(state.values, gradient, state.adam, rate, weights.sparsity)
-    return TrainedWeights(*term), parts
+    return spec.architecture.step(state, gradient, rate, weights.sparsity), parts
 
 
 # ---------------------------------------------------------------------------------------------
@@ -470,8 +423,6 @@ def _additive_step(
 # probability p of the true label; it is the usual cross-entropy at q = 0.
 
 DEGREES = (0.6, 0.7, 0.8, 0.9)  # λ: how near an augmented representation is to the row's own
-LABEL_ROWS = (*TERMS, "label", "weight")
-HEAD_ROWS = ("units", "margin", "label", "group", "pair_weight", "decision", "temperature")
 HEAD_FIGURES = ("distillation", "smoothness", "paired", "change_rate")
 
 
@@ -483,50 +434,53 @@ class Pairs(NamedTuple):
 
 
 def train_networks(
-    problem: LabelProblem,
+    rows: TrainingRows,
     powers: NDArray[np.float32],
     seeds: NDArray[np.int64],
     schedule: Schedule,
-    hidden: tuple[int, ...],
+    hidden: Sizes,
 ) -> TrainedLayers:
-    """Return networks of the labels with `hidden` ReLU layers, one for each power q."""
-    sizes = (problem.n_terms, *hidden, 1)
+    """Return networks of the labels with `hidden` ReLU layers, one for each power q.
+
+    The fields of `rows` beside the terms are `label` and `weight`.
+    """
+    sizes = (rows.n_terms, *hidden, 1)
     method = Method(
         start=initial_network,
         step=_label_step,
+        layers=layers_of,
         spec=sizes,
         figures=("label",),
-        row_fields=by_row(LABEL_ROWS),
         units=max(sizes[1:]),
     )
-    rows = device_rows(problem, LABEL_ROWS)
-    rate, n_rows = np.float32(schedule.learning_rate), len(problem.label)
-    models = train(method, powers, seeds, rows, n_rows, rate, schedule)
-    return trained_layers(models, models.states.values, sizes)
+    return train(method, powers, seeds, rows, np.float32(schedule.learning_rate), schedule)
 
 
 def train_heads(
-    problem: HeadProblem,
+    rows: TrainingRows,
     strengths: NDArray[np.float32],
     seeds: NDArray[np.int64],
     schedule: Schedule,
-    hidden: tuple[int, ...],
+    hidden: Sizes,
     on_progress: Progress | None = None,
 ) -> TrainedLayers:
-    """Return m heads of `hidden` ReLU layers; their output is the margin over the temperature."""
-    sizes = (problem.units.shape[1], *hidden, 1)
+    """Return m heads of `hidden` ReLU layers; their output is the margin over the temperature.
+
+    The fields of `rows` are `units` (n, h), what the encoder makes of a row; `margin`, that of the
+    teacher, clipped; `label`, `group`, and `pair_weight`, which is 0 for a row that takes no part
+    in pairs; the base model's `decision`; and `temperature`.
+    """
+    sizes = (rows.by_row["units"].shape[1], *hidden, 1)
     method = Method(
         start=initial_network,
         step=_head_step,
+        layers=layers_of,
         spec=sizes,
         figures=HEAD_FIGURES,
-        row_fields=by_row(HEAD_ROWS),
         units=max(schedule.batch_size, 6 * max(sizes[1:])),
     )
-    rows = device_rows(problem, HEAD_ROWS)
-    rate, n_rows = np.float32(schedule.learning_rate), len(problem.label)
-    models = train(method, strengths, seeds, rows, n_rows, rate, schedule, on_progress)
-    return trained_layers(models, models.states.values, sizes)
+    rate = np.float32(schedule.learning_rate)
+    return train(method, strengths, seeds, rows, rate, schedule, on_progress)
 
 
 def initial_network(seed: int, sizes: Sizes) -> TrainedWeights:
@@ -551,7 +505,7 @@ def _label_step(
     state: TrainedWeights, power: Array, batch: Any, settings: Any, clock: Clock, spec: Sizes
 ) -> tuple[TrainedWeights, Array]:
     def loss(layers: Array) -> Array:
-        logit = _logits(layers, spec, batch)
+        logit = read_terms(layers, spec, batch)
         return weighted_mean(generalised_cross_entropy(logit, batch.label, power), batch.weight)
 
     value, gradient = jax.value_and_grad(loss)(state.values)

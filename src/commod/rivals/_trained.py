@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -20,7 +20,7 @@ from sklearn.utils import check_array
 from commod._data.arrays import Floats
 from commod._data.encoding import Encoding, TermTable
 from commod._io.optional import require_jax
-from commod._solvers.problem import TrainedLayers, TrainingRecord
+from commod._solvers.problem import Schedule, TrainedLayers, TrainingRows, standardise
 from commod.exceptions import InputError, InterruptionWarning, TrainingWarning
 from commod.rivals._rows import RivalFitRows
 from commod.rivals.base import ScoredRival, TermsRival
@@ -80,10 +80,13 @@ class TrainingTable:
         """Return the weights scaled to mean 1, so that float32 sums stay accurate in any unit."""
         return self.rows.weight / self.rows.weight.mean()
 
+    def training_rows(self, by_row: Mapping[str, Any], **shared: Any) -> TrainingRows:
+        """Return the standardised terms, and further fields, for the solver."""
+        return standardise(self.terms, self.rows.weight).add(by_row, **shared)
+
     def network(self, trained: TrainedLayers, i: int) -> Network:
         """Return the layers of the i-th trained model as a network on raw columns."""
-        layers = [(matrix[i], bias[i]) for matrix, bias in trained.layers]
-        return raw_network(self.encoding, layers, self.terms, self.rows.weight)
+        return raw_network(self.encoding, trained.of_model(i), self.terms, self.rows.weight)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -104,11 +107,11 @@ class TrainedRival(TermsRival):
     random_state: Any = None
 
     @abstractmethod
-    def _train(self, models: Sequence[Self], table: TrainingTable, solver: Any) -> Any:
-        """Return the `TrainingRecord` of `solver`, with one result for each of `models`."""
+    def _train(self, models: Sequence[Self], table: TrainingTable, solver: Any) -> TrainedLayers:
+        """Return what `solver` trains, with one result for each of `models`."""
 
     @abstractmethod
-    def _store(self, trained: Any, i: int, table: TrainingTable) -> None:
+    def _store(self, trained: TrainedLayers, i: int, table: TrainingTable) -> None:
         """Store the i-th result as what `_decide` needs."""
 
     @abstractmethod
@@ -135,15 +138,21 @@ class TrainedRival(TermsRival):
 
         trained = self._train(edited, table, solver)
         for i, model in enumerate(edited):
-            model._store_training(trained, i)
+            figures = trained.history.items()
+            model.history_ = {name: values[i].tolist() for name, values in figures}
+            model.n_iter_, model._interrupted = trained.epochs_done, trained.interrupted
             model._store(trained, i, table)
         if trained.interrupted:
             warnings.warn(edited[0]._interruption(), InterruptionWarning, stacklevel=4)
 
-    def _store_training(self, training: TrainingRecord, i: int) -> None:
-        self.history_ = {name: values[i].tolist() for name, values in training.history.items()}
-        self.n_iter_ = training.epochs_done
-        self._interrupted = training.interrupted
+    def _schedule(self) -> Schedule:
+        """Return how long and how fast to train."""
+        return Schedule(
+            epochs=int(self.epochs),
+            batch_size=int(self.batch_size),
+            warmup_epochs=int(getattr(self, "warmup_epochs", 0)),
+            learning_rate=float(self.learning_rate),
+        )
 
     def _interruption(self) -> str:
         return f"Training was interrupted after {self.n_iter_} of {self.epochs} epochs."

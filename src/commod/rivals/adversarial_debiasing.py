@@ -10,8 +10,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from commod._data.arrays import Floats
-from commod._solvers.problem import DebiasingProblem, DebiasingSchedule, TrainedLayers, standardise
-from commod.metrics._constraint import Constraint
+from commod._solvers.problem import TrainedLayers
 from commod.rivals._rows import DecisionRows
 from commod.rivals._trained import NewModelRival, TrainedRival, TrainingTable
 from commod.rivals.base import choice, number
@@ -136,22 +135,31 @@ class AdversarialDebiasing(NewModelRival, TrainedRival):
     def _keep_base(self, table: TrainingTable) -> None:
         self.network_: Network | None = None
 
-    def _train(self, models: Sequence[Self], table: TrainingTable, solver: Any) -> Any:
-        strengths = np.array([model.strength for model in models], dtype=np.float32)
-        schedule = DebiasingSchedule(
-            epochs=int(self.epochs),
-            batch_size=int(self.batch_size),
-            warmup_epochs=int(self.warmup_epochs),
-            learning_rate=float(self.learning_rate),
-            adversary_learning_rate=float(self.adversary_learning_rate),
-            hidden=tuple(map(int, self.hidden)),
-            adversary_hidden=tuple(map(int, self.adversary_hidden)),
-            projects_whole=self.projection == "whole",
-        )
-        problem = _problem(table, self._constraint)
+    def _train(self, models: Sequence[Self], table: TrainingTable, solver: Any) -> TrainedLayers:
+        rows, weight = table.rows, table.unit_weights
+        assert rows.label is not None
+        by_row = {
+            "label": rows.label.astype(np.float64),
+            "group": np.maximum(rows.group, 0),
+            "decision": rows.base.decisions,
+            "weight": weight,
+            "adversary_weight": weight * (rows.cells(self._constraint).index >= 0),
+        }
         with progress_bar("AdversarialDebiasing", self.progress) as report:
-            seeds = draw_seeds(models)
-            return solver.train_predictor(problem, strengths, seeds, schedule, report)
+            trained: TrainedLayers = solver.train_predictor(
+                table.training_rows(by_row, offset=float(logit(rows.base.threshold))),
+                rows.n_groups,
+                np.array([model.strength for model in models], dtype=np.float32),
+                draw_seeds(models),
+                self._schedule(),
+                report,
+                hidden=tuple(map(int, self.hidden)),
+                adversary_hidden=tuple(map(int, self.adversary_hidden)),
+                adversary_rate=float(self.adversary_learning_rate),
+                sees_label=len(self._constraint.rate_rows) > 1,
+                projects_whole=self.projection == "whole",
+            )
+        return trained
 
     def _store(self, trained: TrainedLayers, i: int, table: TrainingTable) -> None:
         if trained.epochs_done:
@@ -167,22 +175,3 @@ class AdversarialDebiasing(NewModelRival, TrainedRival):
         if self.network_ is None:
             return rows.base.scores
         return np.asarray(expit(self.network_.output(rows.columns)))
-
-
-def _problem(table: TrainingTable, constraint: Constraint) -> DebiasingProblem:
-    """Return the solver's arrays in float32."""
-    rows, weight = table.rows, table.unit_weights
-    assert rows.label is not None
-    seen = rows.cells(constraint).index >= 0
-    single = np.float32
-    return DebiasingProblem(
-        **vars(standardise(table.terms, rows.weight)),
-        label=rows.label.astype(single),
-        group=np.maximum(rows.group, 0).astype(np.int32),
-        decision=rows.base.decisions,
-        weight=weight.astype(single),
-        adversary_weight=(weight * seen).astype(single),
-        offset=float(logit(rows.base.threshold)),
-        n_groups=rows.n_groups,
-        adversary_sees_label=len(constraint.rate_rows) > 1,
-    )

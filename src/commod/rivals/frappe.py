@@ -13,17 +13,13 @@ from commod._data.arrays import Floats, Mask
 from commod._data.columns import Column
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
-    AdditivePenalties,
-    AdditiveProblem,
-    Schedule,
+    Penalties,
     TrainedLayers,
     raw_scorecard,
     solver_position,
-    standardise,
     training_margins,
 )
 from commod.exceptions import InputError
-from commod.metrics._constraint import Constraint
 from commod.rivals._rows import DecisionRows
 from commod.rivals._trained import TrainedRival, TrainingTable
 from commod.rivals.base import choice, number
@@ -178,32 +174,42 @@ class FRAPPE(TrainedRival):
         k = int(self.n_concepts) if self.architecture == "concepts" else 1
         self._store_concepts(Concepts(np.zeros((k, d)), np.zeros(k), 0.0), table)
 
-    def _train(self, models: Sequence[Self], table: TrainingTable, solver: Any) -> Any:
-        problem = _problem(table, self._constraint, float(self.kernel_length))
+    def _train(self, models: Sequence[Self], table: TrainingTable, solver: Any) -> TrainedLayers:
+        rows, weight = table.rows, table.unit_weights
+        cells = rows.cells(self._constraint)
+        inside = cells.index >= 0
+        by_row = {
+            "margin": training_margins(rows.base.scores, rows.base.threshold),
+            "cell": np.where(inside, cells.index, 0),
+            "weight": weight,
+            "fairness_weight": weight * inside,
+        }
         names = ("strength", "lambda_sparsity", "lambda_diversity")
-        penalties = AdditivePenalties(
-            *(np.array([getattr(m, name) for m in models], dtype=np.float32) for name in names)
+        fair, sparsity, diversity = (
+            np.array([getattr(m, name) for m in models], dtype=np.float32) for name in names
         )
-        schedule = Schedule(int(self.epochs), int(self.batch_size), 0, float(self.learning_rate))
         with progress_bar("FRAPPE", self.progress) as report:
-            return solver.train_additive_term(
-                *(problem, penalties, draw_seeds(models), schedule),
+            trained: TrainedLayers = solver.train_additive_term(
+                table.training_rows(by_row),
+                cells.shape,
+                float(self.kernel_length),
+                Penalties(fair, None, sparsity, diversity),
+                draw_seeds(models),
+                self._schedule(),
+                report,
                 n_concepts=int(self.n_concepts) if self.architecture == "concepts" else 0,
                 hidden=tuple(map(int, self.hidden)) if self.architecture == "mlp" else (),
-                on_progress=report,
             )
+        return trained
 
-    def _store(self, trained: Any, i: int, table: TrainingTable) -> None:
+    def _store(self, trained: TrainedLayers, i: int, table: TrainingTable) -> None:
         if self.network_ is not None:
             self.network_ = table.network(trained, i)
         elif self.architecture == "linear":
             self._store_concepts(_one_concept(trained, i, table), table)
         else:
-            concepts = Concepts(
-                trained.weights[i], trained.contributions[i], float(trained.intercept[i])
-            )
+            args = (trained.concepts(i), table.encoding, table.terms, table.rows.weight)
             whole = bool(self.concepts_by_column)
-            args = (concepts, table.encoding, table.terms, table.rows.weight)
             self._store_concepts(readable_concepts(*args, whole_columns=whole), table)
 
     def _store_concepts(self, concepts: Concepts, table: TrainingTable) -> None:
@@ -257,25 +263,7 @@ class FRAPPE(TrainedRival):
 
 def _one_concept(trained: TrainedLayers, i: int, table: TrainingTable) -> Concepts:
     """Return the i-th linear T as a single concept, in the order of the encoding's terms."""
-    [(matrix, bias)] = trained.layers
+    [(matrix, bias)] = trained.of_model(i)
     _, _, seen = safe_moments(table.terms, table.rows.weight)
-    weights = matrix[i, solver_position(table.terms), 0] * seen
-    return Concepts(weights[None], np.ones(1), float(bias[i, 0]))
-
-
-def _problem(table: TrainingTable, constraint: Constraint, kernel_length: float) -> AdditiveProblem:
-    """Return the solver's arrays in float32."""
-    rows, weight = table.rows, table.unit_weights
-    cells = rows.cells(constraint)
-    inside = cells.index >= 0
-    single = np.float32
-    return AdditiveProblem(
-        **vars(standardise(table.terms, rows.weight)),
-        margin=training_margins(rows.base.scores, rows.base.threshold).astype(single),
-        cell=np.where(inside, cells.index, 0).astype(np.int32),
-        weight=weight.astype(single),
-        fairness_weight=(weight * inside).astype(single),
-        n_rate_rows=cells.shape[0],
-        n_groups=cells.shape[1],
-        kernel_length=kernel_length,
-    )
+    weights = matrix[solver_position(table.terms), 0] * seen
+    return Concepts(weights[None], np.ones(1), float(bias[0]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,11 +13,10 @@ from commod._data.arrays import Codes, Floats, Mask
 from commod._data.parameters import check_number_parameter
 from commod._solvers.problem import (
     MAX_MARGIN,
-    HeadProblem,
-    LabelProblem,
+    Layer,
     Schedule,
     TrainedLayers,
-    standardise,
+    TrainingRows,
     training_margins,
 )
 from commod.exceptions import InputError
@@ -33,7 +32,7 @@ from commod.rivals._trained import (
     last_step,
 )
 from commod.rivals.base import choice, number
-from commod.updates._network import Layer, Network
+from commod.updates._network import Network
 from commod.updates._progress import progress_bar
 from commod.updates._trained import draw_seeds
 from commod.updates.base import LARGEST_WEIGHT
@@ -217,19 +216,20 @@ class RNF(NewModelRival, TrainedRival):
             return TrainedLayers({}, 0, False, [])
         units = self._units(encoder, table.rows)
         centre, scale = _moments(units, table.rows.weight)
-        problem = self._problem(table, encoder, group, (units - centre) / scale)
-        strengths = np.array([model.strength for model in models], dtype=np.float32)
-        schedule = self._schedule(len(table.rows))
-        hidden = self._head_sizes()
         with progress_bar("RNF", self.progress) as report:
             trained = solver.train_heads(
-                problem, strengths, np.full(len(models), seed), schedule, hidden, report
+                self._head_rows(table, encoder, group, (units - centre) / scale),
+                np.array([model.strength for model in models], dtype=np.float32),
+                np.full(len(models), seed),
+                self._schedule_for(len(table.rows)),
+                self._head_sizes(),
+                report,
             )
         return _in_raw_units(trained, centre, scale, float(self.temperature))
 
     def _store(self, trained: TrainedLayers, i: int, table: TrainingTable) -> None:
         if trained.epochs_done:
-            self.head_ = tuple((matrix[i], bias[i]) for matrix, bias in trained.layers)
+            self.head_ = tuple(trained.of_model(i))
 
     def _networks(
         self, seed: int, table: TrainingTable, solver: Any
@@ -244,16 +244,12 @@ class RNF(NewModelRival, TrainedRival):
         if not powers:
             return None, None
         assert table.rows.label is not None
-        problem = LabelProblem(
-            **vars(standardise(table.terms, table.rows.weight)),
-            label=table.rows.label.astype(np.float32),
-            weight=table.unit_weights.astype(np.float32),
-        )
+        by_row = {"label": table.rows.label.astype(np.float64), "weight": table.unit_weights}
         trained = solver.train_networks(
-            problem,
+            table.training_rows(by_row),
             np.array(list(powers.values()), dtype=np.float32),
             np.full(len(powers), seed),
-            self._schedule(len(table.rows)),
+            self._schedule_for(len(table.rows)),
             tuple(map(int, self.hidden)),
         )
         if trained.interrupted:
@@ -261,10 +257,10 @@ class RNF(NewModelRival, TrainedRival):
         networks = {name: table.network(trained, i) for i, name in enumerate(powers)}
         return networks.get("encoder"), networks.get("amplified")
 
-    def _schedule(self, n_rows: int) -> Schedule:
-        size = int(self.batch_size)
-        most = -(-int(self.max_steps) // -(-n_rows // size))
-        return Schedule(min(int(self.epochs), most), size, 0, float(self.learning_rate))
+    def _schedule_for(self, n_rows: int) -> Schedule:
+        schedule = self._schedule()
+        most = -(-int(self.max_steps) // -(-n_rows // schedule.batch_size))
+        return replace(schedule, epochs=min(schedule.epochs, most))
 
     def _proxy(self, amplified: Network, table: TrainingTable) -> Codes:
         """Return proxy groups (n,): 1 for high scores among the rows of the same true label."""
@@ -292,25 +288,25 @@ class RNF(NewModelRival, TrainedRival):
             return ()
         return tuple(map(int, self.hidden))[1:]
 
-    def _problem(
+    def _head_rows(
         self, table: TrainingTable, encoder: Network | None, group: Codes, units: Floats
-    ) -> HeadProblem:
-        """Return the solver's arrays in float32."""
-        rows, single = table.rows, np.float32
+    ) -> TrainingRows:
+        """Return what `train_heads` reads."""
+        rows = table.rows
         assert rows.label is not None
         if encoder is None:
             margin = training_margins(rows.base.scores, rows.base.threshold)
         else:
             margin = encoder.evaluate(table.terms) - logit(rows.base.threshold)
-        return HeadProblem(
-            units=units.astype(single),
-            margin=np.clip(margin, -MAX_MARGIN, MAX_MARGIN).astype(single),
-            label=rows.label.astype(single),
-            group=group.astype(np.int32),
-            pair_weight=(table.unit_weights * (group >= 0)).astype(single),
-            decision=rows.base.decisions,
-            temperature=float(self.temperature),
-        )
+        by_row = {
+            "units": units,
+            "margin": np.clip(margin, -MAX_MARGIN, MAX_MARGIN),
+            "label": rows.label.astype(np.float64),
+            "group": group,
+            "pair_weight": table.unit_weights * (group >= 0),
+            "decision": rows.base.decisions,
+        }
+        return TrainingRows.of(by_row, temperature=float(self.temperature))
 
     def _sentence(self) -> str:
         text = super()._sentence()
@@ -371,4 +367,4 @@ def _in_raw_units(
     layers = [(raw, bias - centre @ raw), *later]
     last, last_bias = layers[-1]
     layers[-1] = (temperature * last, temperature * last_bias)
-    return TrainedLayers(trained.history, trained.epochs_done, trained.interrupted, layers)
+    return replace(trained, layers=layers)

@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 
 from commod._data.columns import Column
 from commod._data.encoding import Encoding, TermTable
-from commod._solvers.problem import solver_position
+from commod._solvers.problem import Layer, solver_position
 from commod.updates._trained import safe_moments
 
 CHUNK_ROWS = 8192  # at a time; the hidden units of all rows would be the largest array in memory
-
-Layer = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)

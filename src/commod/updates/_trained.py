@@ -25,11 +25,10 @@ from commod._solvers.concepts import Concepts, by_column, tidy_concepts
 from commod._solvers.problem import (
     INITS,
     AdversaryProblem,
-    RatioPenalties,
-    RatioProblem,
+    Penalties,
     RatioSchedule,
-    TrainedConcepts,
     TrainedLayers,
+    TrainingRows,
     solver_position,
     standardise,
     training_margins,
@@ -163,43 +162,35 @@ def readable_concepts(
     return by_column(concepts, encoding, terms, scale, weight) if whole_columns else concepts
 
 
-def ratio_problem(
-    rows: FitRows,
-    terms: TermTable,
-    moments: Moments,
-    distance_weight: NDArray[np.float64],
-    constraints: Sequence[Constraint],
-) -> RatioProblem:
-    """Return the numbers that the training of a ratio needs, in float32."""
+def ratio_rows(
+    rows: FitRows, terms: TermTable, moments: Moments, distance_weight: Floats, label: Floats
+) -> TrainingRows:
+    """Return what the training of a ratio reads of each row; `label` (n,) lies in [0, 1]."""
     base = rows.base.for_positive
-    label = base.scores if rows.label is None else rows.label.astype(np.float64)
-    margin = training_margins(base.scores, base.threshold)
     unit = rows.weight.mean()  # float32 sums stay well scaled whatever the unit of the weights
-    single = np.float32
-    return RatioProblem(
-        **vars(standardise(terms, rows.weight, moments[:2])),
-        margin=margin.astype(single),
-        label=label.astype(single),
-        group=rows.groups.codes.astype(np.int32),
-        weight=(rows.weight / unit).astype(single),
-        ratio_weight=(distance_weight / unit).astype(single),
-        offset=float(logit(base.threshold)),
-        n_groups=len(rows.groups.labels),
-        adversaries=tuple(
-            adversary_of(constraint, rows.strata_of(constraint), rows, label, rows.weight / unit)
-            for constraint in constraints
-        ),
-    )
+    by_row = {
+        "margin": training_margins(base.scores, base.threshold),
+        "label": label,
+        "group": rows.groups.codes,
+        "weight": rows.weight / unit,
+        "ratio_weight": distance_weight / unit,
+    }
+    terms_of_rows = standardise(terms, rows.weight, moments[:2])
+    return terms_of_rows.add(by_row, offset=float(logit(base.threshold)))
 
 
 def train_ratios(
-    models: Sequence[Any], problem: RatioProblem, schedule: RatioSchedule
-) -> TrainedConcepts | TrainedLayers:
+    models: Sequence[Any],
+    rows: TrainingRows,
+    adversaries: Sequence[AdversaryProblem],
+    n_groups: int,
+    schedule: RatioSchedule,
+) -> TrainedLayers:
     """Return the ratios of all models, trained in one computation, each with its own lambdas."""
     require_jax("COMMOD")
     from commod._solvers.training import adversarial  # JAX is loaded by the first fit, never before
 
-    penalties = RatioPenalties(
+    penalties = Penalties(
         *(
             np.array([getattr(model, f"lambda_{name}") for model in models], dtype=np.float32)
             for name in ("fair", "ratio", "sparsity", "diversity")
@@ -210,7 +201,9 @@ def train_ratios(
     # models without a seed see the rows in one order, so that a GPU can train them together
     seeds[unseeded] = seeds[unseeded][:1]
     with progress_bar("COMMOD", first._training["progress"]) as report:
-        return adversarial.train_ratio(problem, penalties, seeds, schedule, report)
+        return adversarial.train_ratio(
+            rows, adversaries, n_groups, penalties, seeds, schedule, report
+        )
 
 
 def call_all(stores: list[Callable[[], None]], n_rows: int) -> None:
@@ -327,9 +320,15 @@ def fit_together(
     )
     terms = encoding.encode(columns)
     moments = safe_moments(terms, rows.weight)  # computed once for all models
-    constraints = first._stated().constraints
-    problem = ratio_problem(rows, terms, moments, distance_weight, constraints)
-    trained = train_ratios(models, problem, first._schedule())
+    base = rows.base.for_positive
+    label = base.scores if rows.label is None else rows.label.astype(np.float64)
+    weight = rows.weight / rows.weight.mean()
+    adversaries = [
+        adversary_of(constraint, rows.strata_of(constraint), rows, label, weight)
+        for constraint in first._stated().constraints
+    ]
+    told = ratio_rows(rows, terms, moments, distance_weight, label)
+    trained = train_ratios(models, told, adversaries, len(rows.groups.labels), first._schedule())
     for model in models:
         model._take_reading(first)
     call_all(

@@ -12,10 +12,8 @@ from sklearn.base import clone
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, TermTable
 from commod._data.parameters import check_choice, check_number
-from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
     RatioSchedule,
-    TrainedConcepts,
     TrainedLayers,
     raw_scorecard,
 )
@@ -397,23 +395,19 @@ class COMMOD(RatioUpdate):
         encoding: Encoding,
         terms: TermTable,
         moments: Moments,
-        trained: TrainedConcepts | TrainedLayers,
+        trained: TrainedLayers,
         i: int,
     ) -> None:
         """Store the i-th trained model: r, history and figures on the fit rows."""
         self.term_names_, self.network_, self.scorecard_ = encoding.term_names, None, None
-        if isinstance(trained, TrainedLayers):
-            layers = [(matrix[i], bias[i]) for matrix, bias in trained.layers]
-            self.network_ = raw_network(encoding, layers, terms, rows.weight)
+        if self.architecture == "mlp":
+            self.network_ = raw_network(encoding, trained.of_model(i), terms, rows.weight)
             for name in CONCEPT_ATTRIBUTES:  # an earlier fit may have set them
                 self.__dict__.pop(name, None)
         else:
-            concepts = Concepts(
-                trained.weights[i], trained.contributions[i], float(trained.intercept[i])
-            )
             whole = bool(self._training["concepts_by_column"])
             known = encoding, terms, rows.weight, moments
-            concepts = readable_concepts(concepts, *known, whole_columns=whole)
+            concepts = readable_concepts(trained.concepts(i), *known, whole_columns=whole)
             self.concept_weights_, self.intercept_ = concepts.weights, concepts.intercept
             self.concept_contributions_ = concepts.contributions
             self.scorecard_ = raw_scorecard(encoding, concepts, *moments[:2])

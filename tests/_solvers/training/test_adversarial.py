@@ -1,6 +1,8 @@
 """The solver: its losses against plain NumPy, its training against what each term asks for."""
 
 from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -8,15 +10,10 @@ import numpy as np
 import pytest
 from scipy.special import expit, log_softmax
 
-from commod._solvers.problem import (
-    AdversaryProblem,
-    RatioPenalties,
-    RatioProblem,
-    RatioSchedule,
-)
+from commod._solvers.problem import AdversaryProblem, Penalties, RatioSchedule, TrainingRows
 from commod._solvers.training import adversarial
 from commod._solvers.training.adversarial import AdversarySpec, RatioSpec
-from commod._solvers.training.loop import Clock
+from commod._solvers.training.loop import Clock, rows_on_device
 from commod._solvers.training.networks import Architecture
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -30,7 +27,7 @@ def make_problem(n=96, p=3, n_groups=2, sees_label=False, seed=0, n_strata=0, ri
     mean = np.array([(codes == c).any(axis=1).mean() for c in range(3)])
     margin = numeric[:, 0] + 0.5 * rng.normal(size=n)
     single = np.float32
-    return RatioProblem(
+    return SimpleNamespace(
         numeric=((numeric - numeric.mean(axis=0)) / numeric.std(axis=0)).astype(single),
         codes=codes.astype(np.int32),
         code_mean=mean.astype(single),
@@ -51,7 +48,25 @@ def make_problem(n=96, p=3, n_groups=2, sees_label=False, seed=0, n_strata=0, ri
         ratio_weight=rng.uniform(0.5, 2, n).astype(single),
         offset=-0.4,
         n_groups=n_groups,
+        n_terms=p + 3,
     )
+
+
+def changed(problem, **fields):
+    return SimpleNamespace(**{**vars(problem), **fields})
+
+
+def training_rows(problem):
+    by_row = ("numeric", "codes", "margin", "label", "group", "weight", "ratio_weight")
+    shared = ("code_mean", "code_scale", "offset")
+    return TrainingRows.of(
+        {name: getattr(problem, name) for name in by_row},
+        **{name: getattr(problem, name) for name in shared},
+    )
+
+
+def device_rows(problem):
+    return rows_on_device(adversarial.with_adversaries(training_rows(problem), problem.adversaries))
 
 
 def make_spec(problem, *layers, n_concepts=2):
@@ -81,22 +96,29 @@ def schedule(**changes):
 
 def penalties(fair=1.0, ratio=0.1, sparsity=0.0, diversity=0.0):
     columns = np.broadcast_arrays(*np.atleast_1d(fair, ratio, sparsity, diversity))
-    return RatioPenalties(*(c.astype(np.float32) for c in columns))
+    return Penalties(*(c.astype(np.float32) for c in columns))
 
 
 def train(problem, seeds=(0,), progress=None, weights=None, **changes):
-    return adversarial.train_ratio(
-        problem, weights or penalties(), np.array(seeds), schedule(**changes), progress
-    )
+    told = training_rows(problem), problem.adversaries, problem.n_groups
+    plan = schedule(**changes)
+    return adversarial.train_ratio(*told, weights or penalties(), np.array(seeds), plan, progress)
+
+
+def weights_of(solution):
+    """W of all models, shape (m, k, d)."""
+    return np.stack([solution.concepts(i).weights for i in range(len(solution.layers[0][0]))])
 
 
 def penalties_of(fair, *others):
     """The weights of one model in one step, with one weight of fairness per adversary."""
-    return RatioPenalties((fair,), *others)
+    return Penalties((fair,), *others)
 
 
 # compiled whole: one by one, its operations would be compiled for each shape
-ratio_loss = jax.jit(adversarial._ratio_loss, static_argnames="spec")
+@partial(jax.jit, static_argnames="spec")
+def ratio_loss(ratio, adversaries, rows, weights, spec):
+    return adversarial._ratio_loss(ratio, adversaries, rows.as_batch(), weights, spec)
 
 
 def dense_terms(problem):
@@ -150,7 +172,7 @@ def test_every_loss_term_equals_plain_numpy(sees_label, n_groups, n_strata, righ
     ratio = jnp.concatenate([W.ravel(), v, jnp.array([b])])
     adversary = jnp.concatenate([first.T.ravel(), bias[0], second.T.ravel(), bias[1]])
     weights = penalties_of(2.0, 0.3, 0.2, 0.1)
-    loss, parts = ratio_loss(ratio, [adversary], adversarial._rows(problem), weights, spec)
+    loss, parts = ratio_loss(ratio, [adversary], device_rows(problem), weights, spec)
     np.testing.assert_allclose(parts, expected, rtol=2e-5)
     total = np.array([1, -2.0, 0.3, 0.2, 0.1, 0]) @ expected
     assert float(loss) == pytest.approx(total, rel=1e-4)
@@ -165,7 +187,7 @@ def test_the_loss_of_layers_has_no_penalty_on_concepts():
     ratio = jnp.concatenate([A.ravel(), a, B, jnp.array([b])])
     adversary = jnp.asarray(rng.normal(size=4 + 4 + 8 + 2))
     weights = penalties_of(2.0, 0.3, 5.0, 5.0)
-    loss, parts = ratio_loss(ratio, [adversary], adversarial._rows(problem), weights, spec)
+    loss, parts = ratio_loss(ratio, [adversary], device_rows(problem), weights, spec)
     label, group, distance, changed = parts.tolist()
     edited = r * problem.margin - 0.4
     errors = np.logaddexp(0, edited) - problem.label * edited
@@ -181,7 +203,7 @@ def test_the_gradient_of_the_ratio_loss_equals_finite_differences():
     problem = make_problem()
     spec = make_spec(problem)
     with jax.enable_x64(True):
-        rows = adversarial._rows(problem)
+        rows = device_rows(problem)
         rows = jax.tree.map(lambda a: a.astype(jnp.float64) if a.dtype == jnp.float32 else a, rows)
         rng = np.random.default_rng(2)
         ratio = jnp.asarray(rng.normal(size=2 * problem.n_terms + 3))
@@ -191,7 +213,7 @@ def test_the_gradient_of_the_ratio_loss_equals_finite_differences():
         @jax.jit
         @jax.value_and_grad
         def loss_and_slope(x):
-            return adversarial._ratio_loss(x, [adversary], rows, weights, spec)[0]
+            return adversarial._ratio_loss(x, [adversary], rows.as_batch(), weights, spec)[0]
 
         slope = np.asarray(loss_and_slope(ratio)[1])
         for direction in rng.normal(size=(5, len(ratio))):
@@ -211,29 +233,31 @@ def test_an_adversary_of_one_step_takes_the_step_that_a_loop_would():
     @jax.jit
     def by_a_loop_and_without(state, rows):
         kinds = (spec, spec._replace(single_step=True))
-        return [adversarial._train_adversaries(state, rows, settings, clock, k)[0] for k in kinds]
+        batch = rows.as_batch()
+        return [adversarial._train_adversaries(state, batch, settings, clock, k)[0] for k in kinds]
 
-    found = by_a_loop_and_without(state, adversarial._rows(problem))
-    (looped, memory), (single, single_memory) = found
-    np.testing.assert_allclose(single, looped, rtol=1e-5)
-    assert int(memory.steps) == int(single_memory.steps) == 1
-    moves = np.abs(single - state.adversaries[0].layers)
+    found = by_a_loop_and_without(state, device_rows(problem))
+    looped, single = found
+    np.testing.assert_allclose(single.values, looped.values, rtol=1e-5)
+    assert int(looped.n_steps) == int(single.n_steps) == 1
+    moves = np.abs(single.values - state.adversaries[0].layers.values)
     assert moves.max() == pytest.approx(0.5 * 0.01, rel=1e-3)  # Adam's first step is its rate
 
 
 def test_no_epochs_leave_the_ratio_at_exactly_one():
     solution = train(make_problem(), epochs=0)
     assert solution.epochs_done == 0
-    assert not solution.contributions.any()
-    assert solution.intercept.tolist() == [1.0]
-    assert solution.weights.any(), "a ratio that starts with W = 0 could never move"
+    concepts = solution.concepts(0)
+    assert not concepts.contributions.any()
+    assert concepts.intercept == 1.0
+    assert concepts.weights.any(), "a ratio that starts with W = 0 could never move"
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_does_not():
     problem = make_problem()
     first, again, other = (train(problem, seeds=(seed,)) for seed in (3, 3, 4))
-    assert np.array_equal(first.weights, again.weights)
-    assert not np.array_equal(first.weights, other.weights)
+    assert np.array_equal(weights_of(first), weights_of(again))
+    assert not np.array_equal(weights_of(first), weights_of(other))
 
 
 def test_a_batch_of_models_equals_models_trained_alone():
@@ -242,7 +266,9 @@ def test_a_batch_of_models_equals_models_trained_alone():
     together = train(problem, seeds=(0, 1, 2), weights=weights)
     for i, (fair, ratio) in enumerate([(0.5, 0.1), (2.0, 0.1), (2.0, 0.5)]):
         alone = train(problem, seeds=(i,), weights=penalties(fair, ratio))
-        np.testing.assert_allclose(together.weights[i], alone.weights[0], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            together.concepts(i).weights, alone.concepts(0).weights, rtol=1e-4, atol=1e-5
+        )
 
 
 def test_rows_without_weight_do_not_matter():
@@ -250,13 +276,11 @@ def test_rows_without_weight_do_not_matter():
     half = np.arange(96) < 48
     off = {name: getattr(problem, name) * half for name in ("weight", "ratio_weight")}
     off["adversaries"] = tuple(replace(a, weight=a.weight * half) for a in problem.adversaries)
-    silent = RatioProblem(**{**vars(problem), **off})
-    garbled = RatioProblem(
-        **{**vars(silent), "label": np.where(half, problem.label, 1 - problem.label)}
-    )
+    silent = changed(problem, **off)
+    garbled = changed(silent, label=np.where(half, problem.label, 1 - problem.label))
     one, other = (train(p) for p in (silent, garbled))
     assert not np.array_equal(silent.label, garbled.label)
-    assert np.array_equal(one.weights, other.weights)
+    assert np.array_equal(weights_of(one), weights_of(other))
 
 
 def test_the_first_warm_up_epochs_train_the_adversary_alone():
@@ -269,15 +293,17 @@ def test_the_first_warm_up_epochs_train_the_adversary_alone():
 def test_a_strong_sparsity_penalty_gives_exact_zeros():
     dense = train(make_problem(), epochs=40)
     sparse = train(make_problem(), epochs=40, weights=penalties(sparsity=0.3))
-    assert np.count_nonzero(dense.weights) == dense.weights.size
+    assert weights_of(dense).all()
     # a concept that has lost its contribution is not shrunk any further: r does not read it
-    in_use = np.abs(sparse.contributions) > 0.01
-    assert np.count_nonzero(sparse.weights[in_use]) < sparse.weights.size / 2
+    concepts = sparse.concepts(0)
+    in_use = np.abs(concepts.contributions) > 0.01
+    assert np.count_nonzero(concepts.weights[in_use]) < concepts.weights.size / 2
 
 
 def test_diversity_drives_concepts_apart():
     def cosine(diversity):
-        W = train(make_problem(), epochs=40, weights=penalties(diversity=diversity)).weights[0]
+        W = train(make_problem(), epochs=40, weights=penalties(diversity=diversity))
+        W = W.concepts(0).weights
         return abs(W[0] @ W[1]) / np.linalg.norm(W[0]) / np.linalg.norm(W[1])
 
     assert cosine(5.0) < 0.05 < cosine(0.0)
@@ -295,7 +321,7 @@ def test_an_interrupt_keeps_what_was_learned(monkeypatch):
     assert reports == [(10, 51), (20, 51)]
     assert solution.interrupted
     assert solution.epochs_done == 19
-    assert solution.contributions.any()
+    assert solution.concepts(0).contributions.any()
     assert solution.history["label"].shape == (1, 19)
 
 
@@ -321,7 +347,7 @@ def test_the_blind_loss_is_the_entropy_of_the_group(sees_label, n_strata):
     problem = make_problem(n_groups=3, sees_label=sees_label, n_strata=n_strata)
     (adversary,) = problem.adversaries
     weight = adversary.weight.astype(float)
-    blind = np.average(adversarial._surprise(problem, adversary), weights=weight)
+    blind = np.average(adversarial._surprise(training_rows(problem), adversary), weights=weight)
     labels = problem.label if sees_label else np.zeros(96)
     if n_strata:
         labels = labels + 10 * adversary.stratum
@@ -343,9 +369,9 @@ def test_the_losses_of_several_adversaries_are_added():
     layers = [jnp.asarray(rng.normal(size=n)) for n in (18, 22)]
 
     def parts_and_loss(adversaries, layers, fair):
-        asked = replace(problem, adversaries=adversaries)
-        weights = RatioPenalties(fair, 0.3, 0.2, 0.1)
-        rows = adversarial._rows(asked)
+        asked = changed(problem, adversaries=adversaries)
+        weights = Penalties(fair, 0.3, 0.2, 0.1)
+        rows = device_rows(asked)
         return ratio_loss(ratio, layers, rows, weights, make_spec(asked))
 
     loss, parts = parts_and_loss((first, second), layers, (2.0, 3.0))
@@ -354,7 +380,7 @@ def test_the_losses_of_several_adversaries_are_added():
     assert parts[1] == parts_of_one[1]
     assert parts[2] == parts_of_other[1]
     assert float(loss) == pytest.approx(float(one) - 3.0 * float(parts[2]), rel=1e-5)
-    assert make_spec(replace(problem, adversaries=(first, second))).figures[1:3] == (
+    assert make_spec(changed(problem, adversaries=(first, second))).figures[1:3] == (
         "adversary_1",
         "adversary_2",
     )

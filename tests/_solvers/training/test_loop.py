@@ -1,5 +1,6 @@
 """The loop that all trained methods share, on a method so small that it can be done by hand."""
 
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import jax
@@ -10,14 +11,13 @@ from scipy.special import expit, log_expit, log_softmax
 
 from commod._data.columns import Column
 from commod._data.encoding import learn_encoding
-from commod._solvers.problem import Schedule, TermArrays, solver_position, standardise
+from commod._solvers.problem import Schedule, TrainingRows, solver_position, standardise
 from commod._solvers.training import loop as training
 from commod._solvers.training import networks
 from commod._solvers.training.loop import (
     BatchOrders,
     Method,
-    initial_adam,
-    padded,
+    TrainedWeights,
     padded_size,
     train,
 )
@@ -26,13 +26,7 @@ pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 # compiled whole: one by one, their operations would be compiled for each shape
-linear_in_terms = jax.jit(networks.linear_in_terms)
 apply_across_rows = jax.jit(networks.apply_across_rows, static_argnums=1)
-
-
-class Rows(NamedTuple):
-    value: jax.Array
-    weight: jax.Array
 
 
 class State(NamedTuple):
@@ -41,7 +35,7 @@ class State(NamedTuple):
 
 def rows_of(values):
     values = np.asarray(values, dtype=np.float32)
-    return Rows(padded(values), padded(np.ones_like(values)))
+    return TrainingRows.of({"value": values, "weight": np.ones_like(values)})
 
 
 def toward_the_mean(state, penalties, batch, settings, clock, spec):
@@ -56,9 +50,11 @@ def start_at_zero(seed, spec):
     return State(np.float32(0))
 
 
-METHOD = Method(
-    start_at_zero, toward_the_mean, None, ("size", "decay"), ("value", "weight"), units=1
-)
+def layers_of_means(states, spec):
+    return [(states.mean, states.mean)]
+
+
+METHOD = Method(start_at_zero, toward_the_mean, layers_of_means, None, ("size", "decay"), units=1)
 
 
 def run(values, speeds=(1.0,), progress=None, seeds=None, **changes):
@@ -67,18 +63,23 @@ def run(values, speeds=(1.0,), progress=None, seeds=None, **changes):
     schedule = Schedule(
         **{"epochs": 1, "batch_size": 1000, "warmup_epochs": 0, "learning_rate": 0.1, **changes}
     )
-    return train(METHOD, speeds, seeds, rows_of(values), len(values), (), schedule, progress)
+    return train(METHOD, speeds, seeds, rows_of(values), (), schedule, progress)
+
+
+def means(found):
+    [(mean, _)] = found.layers
+    return mean
 
 
 def test_a_whole_batch_ends_at_the_mean_and_padding_does_not_count():
     found = run(np.arange(100.0))
-    assert float(found.states.mean[0]) == pytest.approx(49.5)
+    assert float(means(found)[0]) == pytest.approx(49.5)
     assert found.history["size"].tolist() == [[100.0]]
 
 
 def test_each_model_has_its_own_penalty():
     found = run(np.arange(100.0), speeds=(0.0, 0.5, 1.0))
-    assert found.states.mean.tolist() == pytest.approx([0, 24.75, 49.5])
+    assert means(found).tolist() == pytest.approx([0, 24.75, 49.5])
 
 
 def test_the_rates_fall_along_a_cosine_once_the_warm_up_is_over():
@@ -97,18 +98,16 @@ def test_nothing_is_learned_in_the_warm_up():
 
     found = run(np.arange(100.0), epochs=5, warmup_epochs=12, progress=stop)
     assert found.interrupted
-    assert found.begun
     assert found.epochs_done == 0
-    assert found.states.mean.tolist() == [0.0]
+    assert means(found).tolist() == [0.0]
     assert reports == [(10, 17)]
     assert found.history["size"].shape == (1, 0)
 
 
 def test_no_epochs_leave_the_start_as_it_is():
     found = run(np.arange(100.0), epochs=0, warmup_epochs=3)
-    assert not found.begun
     assert not found.interrupted
-    assert found.states.mean.tolist() == [0.0]
+    assert means(found).tolist() == [0.0]
 
 
 @pytest.mark.parametrize(("n", "size"), [(96, 40), (97, 40), (65, 64), (5, 2), (64, 80)])
@@ -140,7 +139,7 @@ def test_the_orders_of_many_rows_are_drawn_one_epoch_at_a_time(monkeypatch):
     assert BatchOrders(100, 112, 16, np.array([1])).epochs == 8
     assert BatchOrders(100, 112, 16, np.arange(100)).epochs == 1
     found = run(np.arange(100.0), epochs=20)
-    assert float(found.states.mean[0]) == pytest.approx(49.5)
+    assert float(means(found)[0]) == pytest.approx(49.5)
     assert found.history["size"].tolist() == [[100.0] * 20]
 
 
@@ -165,7 +164,7 @@ def test_models_of_one_seed_are_trained_side_by_side_and_others_apart(monkeypatc
     together = run(np.arange(100.0), speeds, seeds=seeds, **pace)
     for i, (speed, seed) in enumerate(zip(speeds, seeds, strict=True)):
         alone = run(np.arange(100.0), (speed,), seeds=(seed,), **pace)
-        assert float(together.states.mean[i]) == pytest.approx(float(alone.states.mean[0]))
+        assert float(means(together)[i]) == pytest.approx(float(means(alone)[0]))
         assert together.history["size"][i].tolist() == alone.history["size"][0].tolist()
 
 
@@ -180,7 +179,7 @@ def test_a_gpu_trains_as_many_models_side_by_side_as_memory_has_room_for(monkeyp
 
 def test_every_epoch_has_an_order_of_its_own():
     """With batches of one row and full speed a model ends at the last row it saw."""
-    ends = {float(run(np.arange(64.0), batch_size=1, epochs=e).states.mean[0]) for e in range(1, 9)}
+    ends = {float(means(run(np.arange(64.0), batch_size=1, epochs=e))[0]) for e in range(1, 9)}
     assert len(ends) > 4
 
 
@@ -197,8 +196,8 @@ def test_padding_wastes_at_most_a_quarter(n):
 
 
 def test_adam_descends_as_written_in_its_paper():
-    parameters, memory = jnp.array([1.0, -2.0]), initial_adam(np.zeros(2, np.float32))
-    ours = training.adam_steps(lambda p: 2 * p, parameters, memory, jnp.float32(0.1), 3)[0]
+    weights = TrainedWeights.of(np.array([1.0, -2.0], np.float32))
+    ours = weights.steps(lambda p: 2 * p, jnp.float32(0.1), 3).values
     x, m, v = np.array([1.0, -2.0]), np.zeros(2), np.zeros(2)
     for t in (1, 2, 3):
         g = 2 * x
@@ -235,11 +234,13 @@ def dense(terms):
     return matrix[:, :-1]
 
 
-class Batch(NamedTuple):
-    numeric: jax.Array
-    codes: jax.Array
-    code_mean: jax.Array
-    code_scale: jax.Array
+def batch_of(rows):
+    return SimpleNamespace(**rows.by_row, **rows.shared)
+
+
+def sum_of_terms(weights, start, rows):
+    """Compiled whole: one by one, its operations would be compiled for each shape."""
+    return jax.jit(lambda w, b: networks.linear_in_terms(w, b, batch_of(rows)))(weights, start)
 
 
 @pytest.mark.parametrize("units", [(), (3,)])
@@ -250,19 +251,16 @@ def test_a_sum_over_terms_equals_a_product_with_the_standardised_matrix(terms, u
     z = (matrix - mean) / np.sqrt(np.average((matrix - mean) ** 2, axis=0, weights=weight))
     arrays = standardise(table, weight)
     weights = np.random.default_rng(1).normal(size=(table.n_terms, *units))
-    found = linear_in_terms(
-        jnp.asarray(weights, jnp.float32), jnp.float32(0.5), Batch(**vars(arrays))
-    )
+    found = sum_of_terms(jnp.asarray(weights, jnp.float32), jnp.float32(0.5), arrays)
     ours = weights[solver_position(table)]
     np.testing.assert_allclose(found, 0.5 + z @ ours, atol=1e-5)
     assert arrays.n_terms == table.n_terms == 8
 
 
 def test_a_column_of_numbers_alone_needs_no_codes():
-    arrays = TermArrays(
-        np.ones((2, 1), np.float32), np.zeros((2, 0), np.int32), np.zeros(0), np.zeros(0)
-    )
-    found = linear_in_terms(jnp.array([2.0]), jnp.float32(1), Batch(**vars(arrays)))
+    by_row = {"numeric": np.ones((2, 1)), "codes": np.zeros((2, 0), int)}
+    arrays = TrainingRows.of(by_row, code_mean=np.zeros(0), code_scale=np.zeros(0))
+    found = sum_of_terms(jnp.array([2.0]), jnp.float32(1), arrays)
     assert found.tolist() == [3.0, 3.0]
 
 
@@ -272,7 +270,7 @@ def test_layers_run_as_written_out(terms):
     flat = networks.initial_layers(np.random.default_rng(0), sizes)
     assert len(flat) == sum(networks.layer_lengths(sizes))
     (A, a), (B, b), (C, c) = networks.split_layers(np.asarray(flat), sizes)
-    batch = Batch(**vars(arrays))
+    batch = batch_of(arrays)
 
     @jax.jit
     def run_layers(flat):
@@ -281,7 +279,7 @@ def test_layers_run_as_written_out(terms):
         )
 
     found = run_layers(flat)
-    first = np.maximum(np.asarray(linear_in_terms(A, a, batch)), 0)
+    first = np.maximum(np.asarray(sum_of_terms(A, a, arrays)), 0)
     np.testing.assert_allclose(found, np.maximum(first @ B + b, 0) @ C + c, atol=1e-5)
 
 
@@ -305,10 +303,10 @@ def test_layers_across_rows_are_the_same_layers():
 @pytest.mark.parametrize("units", [(), (3,)])
 def test_codes_are_added_up_alike_on_every_device(terms, units, monkeypatch):
     arrays = standardise(*terms)
-    points = np.random.default_rng(1).normal(size=(len(arrays.code_mean), *units))
-    here = networks._sum_of_points(arrays.codes, jnp.asarray(points, jnp.float32))
+    points = np.random.default_rng(1).normal(size=(len(arrays.shared["code_mean"]), *units))
+    here = networks._sum_of_points(arrays.by_row["codes"], jnp.asarray(points, jnp.float32))
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    there = networks._sum_of_points(arrays.codes, jnp.asarray(points, jnp.float32))
+    there = networks._sum_of_points(arrays.by_row["codes"], jnp.asarray(points, jnp.float32))
     np.testing.assert_allclose(here, there, atol=1e-6)
 
 
@@ -338,7 +336,7 @@ def test_what_starts_as_a_constant_is_exactly_that(terms, n_concepts, sizes, con
     arrays = standardise(*terms)
     architecture = networks.Architecture(n_concepts, (arrays.n_terms, *sizes))
     flat = architecture.start(np.random.default_rng(0), constant)
-    found = architecture.apply(flat, Batch(**vars(arrays)))
+    found = architecture.apply(flat, batch_of(arrays))
     assert set(np.asarray(found).tolist()) == {constant}
     assert len(np.unique(flat)) > 5, "it could never move"
 
@@ -347,7 +345,7 @@ def test_what_starts_as_a_constant_is_exactly_that(terms, n_concepts, sizes, con
 def test_a_bottleneck_starts_at_its_intercept(terms, k):
     arrays = standardise(*terms)
     flat = networks.initial_bottleneck(np.random.default_rng(0), k, arrays.n_terms, intercept=0.25)
-    found = networks.apply_bottleneck(flat, Batch(**vars(arrays)), k)
+    found = networks.apply_bottleneck(flat, batch_of(arrays), k)
     assert set(np.asarray(found).tolist()) == {0.25}
     W, v, b = networks.split_bottleneck(np.stack([flat, flat]), k)
     assert W.shape == (2, k, arrays.n_terms)

@@ -40,21 +40,17 @@ from numpy.typing import NDArray
 
 from commod._solvers.problem import (
     AdversaryProblem,
-    RatioPenalties,
-    RatioProblem,
+    Layer,
+    Penalties,
     RatioSchedule,
-    TrainedConcepts,
     TrainedLayers,
+    TrainingRows,
 )
 from commod._solvers.training.loop import (
-    AdamState,
     Clock,
     Method,
     Progress,
-    adam_step,
-    adam_steps,
-    initial_adam,
-    rows_on_device,
+    TrainedWeights,
     train,
     weighted_mean,
 )
@@ -67,10 +63,6 @@ from commod._solvers.training.networks import (
 )
 
 CONCEPT_FIGURES = ("sparsity", "diversity")
-ROW_FIELDS = (
-    *("numeric", "codes", "margin", "label", "group"),
-    *("weight", "ratio_weight", "adversaries"),
-)
 EXTRA_WEIGHT = 4.0  # times λ_fair, while the adversary is as good as on the base model
 ADVANTAGE_DECAY = 0.95  # of the running mean of the adversary's advantage
 NO_ADVANTAGE = 1e-3  # nats: below it, the base model's score does not predict the group
@@ -112,31 +104,11 @@ class RatioSpec(NamedTuple):
 
 
 class AdversaryRows(NamedTuple):
-    """What an adversary reads of each row, padded; `surprise` is explained in `_surprise`."""
+    """What an adversary reads of each row; `surprise` is explained in `_surprise`."""
 
     weight: Any
     surprise: Any
     stratum: Any
-
-
-class RatioTrainingRows(NamedTuple):
-    """The fit rows on the device, padded; `numeric` to `ratio_weight` as in `RatioProblem`.
-
-    `margin_scale` is the standard deviation of z, and `offset` is the logit of the threshold.
-    """
-
-    numeric: Array
-    codes: Array
-    code_mean: Array
-    code_scale: Array
-    margin: Array
-    label: Array
-    group: Array
-    weight: Array
-    ratio_weight: Array
-    adversaries: tuple[AdversaryRows, ...]
-    margin_scale: Any
-    offset: Any
 
 
 class RatioSettings(NamedTuple):
@@ -155,8 +127,7 @@ class AdversaryState(NamedTuple):
     `advantage` is the running mean of its advantage, `highest_advantage` the maximum of that mean.
     """
 
-    layers: Any
-    adam: AdamState
+    layers: TrainedWeights
     advantage: Any
     highest_advantage: Any
 
@@ -164,89 +135,81 @@ class AdversaryState(NamedTuple):
 class RatioState(NamedTuple):
     """Everything that one model carries from step to step."""
 
-    ratio: Any
-    ratio_adam: AdamState
+    ratio: TrainedWeights
     adversaries: tuple[AdversaryState, ...]
 
 
 def train_ratio(
-    problem: RatioProblem,
-    penalties: RatioPenalties,
+    rows: TrainingRows,
+    adversaries: Sequence[AdversaryProblem],
+    n_groups: int,
+    penalties: Penalties,
     seeds: NDArray[np.int64],
     schedule: RatioSchedule,
     on_progress: Progress | None = None,
-) -> TrainedConcepts | TrainedLayers:
+) -> TrainedLayers:
     """Return m ratios, one for each entry of `penalties` and of `seeds`.
 
-    They are concepts where `schedule.n_concepts` > 0, and layers otherwise. Layers ignore the
-    penalties on concepts. See `loop.train` for `on_progress` and keyboard interrupts.
+    The fields of `rows` beside the terms are `margin` (z, clipped), `label` in [0, 1], `group`,
+    `weight` and `ratio_weight`, and `offset`, the logit of the threshold: r·z + offset is the
+    edited logit. There is one adversary per constraint.
+
+    The ratios are concepts, as two linear layers, where `schedule.n_concepts` > 0. Layers ignore
+    the penalties on concepts. See `loop.train` for `on_progress` and keyboard interrupts.
     """
     spec = RatioSpec(
         architecture=Architecture.of(
-            problem.n_terms, schedule.n_concepts, schedule.hidden, schedule.init
+            rows.n_terms, schedule.n_concepts, schedule.hidden, schedule.init
         ),
         adversaries=tuple(
-            AdversarySpec.of(adversary, schedule.adversary_hidden, problem.n_groups)
-            for adversary in problem.adversaries
+            AdversarySpec.of(adversary, schedule.adversary_hidden, n_groups)
+            for adversary in adversaries
         ),
         single_step=schedule.adversary_steps == 1,
     )
-    models = train(
-        _method(spec),
-        penalties,
-        seeds,
-        _rows(problem),
-        len(problem.margin),
-        _settings(schedule),
-        schedule,
-        on_progress,
-    )
-    return spec.architecture.trained(models, models.states.ratio)
-
-
-def _method(spec: RatioSpec) -> Method:
-    return Method(
+    method = Method(
         start=_initial_state,
         step=_step,
+        layers=_layers,
         spec=spec,
         figures=spec.figures,
-        row_fields=ROW_FIELDS,
         units=max(
             *(size for adversary in spec.adversaries for size in adversary.sizes),
             *spec.architecture.sizes[1:],
         ),
     )
+    told, settings = with_adversaries(rows, adversaries), _settings(schedule)
+    return train(method, penalties, seeds, told, settings, schedule, on_progress)
 
 
-def _rows(problem: RatioProblem) -> RatioTrainingRows:
-    # The adversary sees l in standard deviations of z: its speed must not depend on how far the
-    # base model's scores are from the threshold.
-    centred = problem.margin - np.average(problem.margin, weights=problem.weight)
-    spread = float(np.sqrt(np.average(centred**2, weights=problem.weight)))
-    return rows_on_device(
-        RatioTrainingRows,
-        problem,
-        ROW_FIELDS,
-        adversaries=tuple(
-            AdversaryRows(adversary.weight, _surprise(problem, adversary), adversary.stratum)
-            for adversary in problem.adversaries
-        ),
-        margin_scale=spread if spread > 0 else 1.0,
+def with_adversaries(rows: TrainingRows, adversaries: Sequence[AdversaryProblem]) -> TrainingRows:
+    """Return the rows with what the adversaries read.
+
+    An adversary sees l in standard deviations of z, the `margin_scale`: its speed must not depend
+    on how far the base model's scores are from the threshold.
+    """
+    margin, weight = rows.by_row["margin"], rows.by_row["weight"]
+    centred = margin - np.average(margin, weights=weight)
+    spread = float(np.sqrt(np.average(centred**2, weights=weight)))
+    read = tuple(
+        AdversaryRows(adversary.weight, _surprise(rows, adversary), adversary.stratum)
+        for adversary in adversaries
     )
+    return rows.add({"adversaries": read}, margin_scale=spread if spread > 0 else 1.0)
 
 
-def _surprise(problem: RatioProblem, adversary: AdversaryProblem) -> NDArray[np.float32]:
+def _surprise(rows: TrainingRows, adversary: AdversaryProblem) -> NDArray[np.float32]:
     """Return −log of the share of each row's group among the rows that are like it, shape (n,).
 
     These rows have the same label and stratum, as far as the adversary reads them. The mean is the
     loss of an adversary that does not look at the score.
     """
-    group = problem.group.astype(np.int64)
+    group = rows.by_row["group"].astype(np.int64)
     alike = np.zeros_like(group)
     if adversary.stratum is not None:
         alike = adversary.stratum.astype(np.int64) + 1
     if adversary.sees_label:
-        alike = 2 * alike + (problem.label > 0.5)
+        alike = 2 * alike + (rows.by_row["label"] > 0.5)
     cell = group * (alike.max() + 1) + alike
     weight = adversary.weight.astype(np.float64) + 1e-12
     share = np.bincount(cell, weight)[cell] / np.bincount(alike, weight)[alike]
@@ -266,20 +229,22 @@ def _settings(schedule: RatioSchedule) -> RatioSettings:
 def _initial_state(seed: int, spec: RatioSpec) -> RatioState:
     """Return a state with r = 1 exactly."""
     rng = np.random.default_rng(seed)
-    ratio = spec.architecture.start(rng, 1.0)
+    ratio = TrainedWeights.of(spec.architecture.start(rng, 1.0))
     zero = np.float32(0)
     networks = [initial_layers(rng, adversary.sizes) for adversary in spec.adversaries]
-    adversaries = (AdversaryState(layers, initial_adam(layers), zero, zero) for layers in networks)
-    return RatioState(ratio, initial_adam(ratio), tuple(adversaries))
+    states = (AdversaryState(TrainedWeights.of(layers), zero, zero) for layers in networks)
+    return RatioState(ratio, tuple(states))
+
+
+def _layers(states: RatioState, spec: RatioSpec) -> list[Layer]:
+    return spec.architecture.layers(states.ratio)
 
 
 # ---------------------------------------------------------------------------------------------
 # Losses
 
 
-def _adversary_loss(
-    layers: Array, edited: Array, batch: RatioTrainingRows, i: int, spec: AdversarySpec
-) -> Array:
+def _adversary_loss(layers: Array, edited: Array, batch: Any, i: int, spec: AdversarySpec) -> Array:
     """Return L_S of the i-th adversary: a weighted mean of the cross-entropy of the group.
 
     The group is predicted from l and, where the constraint needs them, from y and the stratum.
@@ -301,8 +266,8 @@ def _adversary_loss(
 def _ratio_loss(
     ratio: Array,
     adversaries: Sequence[Array],
-    batch: RatioTrainingRows,
-    penalties: RatioPenalties,
+    batch: Any,
+    penalties: Penalties,
     spec: RatioSpec,
 ) -> tuple[Array, Array]:
     """Return the loss of the ratio and its parts.
@@ -336,8 +301,8 @@ def _ratio_loss(
 
 def _step(
     state: RatioState,
-    penalties: RatioPenalties,
-    batch: RatioTrainingRows,
+    penalties: Penalties,
+    batch: Any,
     settings: RatioSettings,
     clock: Clock,
     spec: RatioSpec,
@@ -348,35 +313,35 @@ def _step(
     factors = [_fairness_factor(adversary, settings) for adversary in state.adversaries]
     weighted = penalties._replace(fair=tuple(ramped * factor for factor in factors))
     gradient, parts = jax.grad(_ratio_loss, has_aux=True)(
-        state.ratio, [layers for layers, _ in trained], batch, weighted, spec
+        state.ratio.values, [layers.values for layers in trained], batch, weighted, spec
     )
     moved = spec.architecture.step(
-        state.ratio, gradient, state.ratio_adam, clock.decay * settings.rate, penalties.sparsity
+        state.ratio, gradient, clock.decay * settings.rate, penalties.sparsity
     )
-    ratio, ratio_adam = jax.tree.map(
+    ratio = jax.tree.map(
         lambda new, old: jnp.where(clock.age >= 0, new, old),  # the warm-up keeps the ratio
         moved,
-        (state.ratio, state.ratio_adam),
+        state.ratio,
     )
     adversaries = []
-    for i, (layers, adam) in enumerate(trained):
+    for i, layers in enumerate(trained):
         before, rows = state.adversaries[i], batch.adversaries[i]
         advantage = weighted_mean(rows.surprise, rows.weight) - parts[1 + i]
         advantage = ADVANTAGE_DECAY * before.advantage + (1 - ADVANTAGE_DECAY) * advantage
         highest = jnp.maximum(before.highest_advantage, advantage)
-        adversaries.append(AdversaryState(layers, adam, advantage, highest))
-    return RatioState(ratio, ratio_adam, tuple(adversaries)), parts
+        adversaries.append(AdversaryState(layers, advantage, highest))
+    return RatioState(ratio, tuple(adversaries)), parts
 
 
 def _train_adversaries(
     state: RatioState,
-    batch: RatioTrainingRows,
+    batch: Any,
     settings: RatioSettings,
     clock: Clock,
     spec: RatioSpec,
-) -> list[tuple[Array, AdamState]]:
-    """Return the layers of each adversary, and its state of Adam, after its steps on a batch."""
-    edited = spec.architecture.apply(state.ratio, batch) * batch.margin
+) -> list[TrainedWeights]:
+    """Return the layers of each adversary after its steps on a batch."""
+    edited = spec.architecture.apply(state.ratio.values, batch) * batch.margin
     rate = clock.decay * settings.adversary_rate
     trained = []
     for i, (before, adversary) in enumerate(zip(state.adversaries, spec.adversaries, strict=True)):
@@ -384,11 +349,9 @@ def _train_adversaries(
             jax.grad(_adversary_loss), edited=edited, batch=batch, i=i, spec=adversary
         )
         if spec.single_step:
-            after = adam_step(before.layers, gradient_of(before.layers), before.adam, rate)
+            trained.append(before.layers.step(gradient_of(before.layers.values), rate))
         else:
-            steps = settings.adversary_steps
-            after = adam_steps(gradient_of, before.layers, before.adam, rate, steps)
-        trained.append(after)
+            trained.append(before.layers.steps(gradient_of, rate, settings.adversary_steps))
     return trained
 
 

@@ -1,7 +1,7 @@
 """The training loop that all methods trained by gradients share: models, epochs, batches.
 
-A method brings a `Method` (how it starts, how it takes a step) and a named tuple of rows. The loop
-adds the rest:
+A method brings a `Method` (how it starts, how it takes a step) and its rows. The loop adds the
+rest:
 
 - NumPy draws all random numbers. Random generators and sorting would be most of what is compiled.
 - Rows are padded and loops have dynamic lengths, so one compilation serves every number of epochs
@@ -22,7 +22,8 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +33,7 @@ from jax.experimental.serialize_executable import deserialize_and_load, serializ
 from jaxlib.version import __version__ as compiler_version
 from numpy.typing import NDArray
 
-from commod._solvers.problem import Schedule
+from commod._solvers.problem import Layer, Schedule, TrainedLayers, TrainingRows
 
 EPOCHS_PER_CALL = 10  # progress and interrupts come between two calls of the compiled program
 MAX_INDICES = 2**26  # in the row orders of a call, 256 MB
@@ -41,7 +42,6 @@ MAX_UNITS = 2**28  # models · rows · units of one step: 1 GB for each array of
 ORDER_STREAM = 1  # separates the random orders from the random start, which has the same seed
 
 Progress = Callable[[int, int], None]
-RowsT = TypeVar("RowsT")
 
 
 class Clock(NamedTuple):
@@ -60,33 +60,20 @@ class Method(NamedTuple):
     - `start(seed, spec)` returns the initial state of one model, in NumPy arrays.
     - `step(state, penalties, batch, settings, clock, spec)` returns the next state and the values
       of `figures`.
+      A batch has the fields of the rows as attributes. One that is shorter than others is filled
+      with rows of zeros, whose weights are zero too.
+    - `layers(states, spec)` returns what was learned, as in `TrainedLayers`, from the states of m
+      models.
     - `spec` holds whatever else the step is compiled for.
-    - `row_fields` names the fields of the rows that have one entry per row: an array each, or a
-      tuple of arrays. A batch that is shorter than others is filled with rows of zeros, whose
-      weights are zero too.
     - `units` is the largest number of values that a step computes for one row.
     """
 
     start: Callable[..., Any]
     step: Callable[..., tuple[Any, Array]]
+    layers: Callable[..., list[Layer]]
     spec: Hashable
     figures: tuple[str, ...]
-    row_fields: tuple[str, ...]
     units: int
-
-
-class TrainedModels(NamedTuple):
-    """The states of m models after `epochs_done` epochs, the warm-up not counted.
-
-    `history` maps the name of a figure to its mean per epoch, shape (m, epochs done). `begun` is
-    True where any chunk of epochs was finished, even one of the warm-up.
-    """
-
-    states: Any
-    history: dict[str, NDArray[np.float64]]
-    epochs_done: int
-    begun: bool
-    interrupted: bool
 
 
 class Block(NamedTuple):
@@ -105,26 +92,25 @@ def train(
     method: Method,
     penalties: Any,
     seeds: NDArray[np.int64],
-    rows: Any,
-    n_rows: int,
+    rows: TrainingRows,
     settings: Any,
     schedule: Schedule,
     on_progress: Progress | None = None,
-) -> TrainedModels:
+) -> TrainedLayers:
     """Return m trained models; `penalties` and `seeds` have one entry per model.
 
-    `rows` is a named tuple of `padded` arrays; `settings` is passed to every step. The loop calls
-    `on_progress(done, total)` between chunks of epochs. A keyboard interrupt ends the training
-    after the last finished chunk; the models keep what they learned until then.
+    `settings` is passed to every step. The loop calls `on_progress(done, total)` between chunks of
+    epochs. A keyboard interrupt ends the training after the last finished chunk; the models keep
+    what they learned until then.
     """
-    n_padded = len(getattr(rows, method.row_fields[0]))
+    on_device, n_padded = rows_on_device(rows), padded_size(len(rows) + 1)
     size = min(schedule.batch_size, n_padded)
     total = schedule.epochs + schedule.warmup_epochs if schedule.epochs else 0
     blocks = _blocks(seeds, _max_models_at_once(method, size))
     block_penalties = [_take_models(penalties, block) for block in blocks]
     initial = _stacked([method.start(int(seed), method.spec) for seed in seeds])
     states = [_take_models(initial, block) for block in blocks]
-    orders = BatchOrders(n_rows, n_padded, size, seeds)
+    orders = BatchOrders(len(rows), n_padded, size, seeds)
     done, interrupted = 0, False
     chunks = [np.zeros((len(seeds), 0, len(method.figures)), np.float32)]
     try:
@@ -134,7 +120,7 @@ def train(
             clock = _clock(done, orders.epochs, schedule)
             span = (orders.n_batches, np.int32(stop - done))
             advanced = [
-                _advance(state, w, rows, settings, drawn[b.seed], clock, *span, method, size)
+                _advance(state, w, on_device, settings, drawn[b.seed], clock, *span, method, size)
                 for b, state, w in zip(blocks, states, block_penalties, strict=True)
             ]
             if stop < total:  # while the device is busy
@@ -150,7 +136,7 @@ def train(
     history = {name: losses[:, :, i] for i, name in enumerate(method.figures)}
     final = jax.tree.map(lambda *leaves: _gather(blocks, leaves), *states)
     epochs_done = max(0, done - schedule.warmup_epochs)
-    return TrainedModels(final, history, epochs_done, done > 0, interrupted)
+    return TrainedLayers(history, epochs_done, interrupted, method.layers(final, method.spec))
 
 
 def _advance(*arguments: Any) -> tuple[Any, Array]:
@@ -164,7 +150,7 @@ def _advance(*arguments: Any) -> tuple[Any, Array]:
 def _train_epochs(
     states: Any,
     penalties: Any,
-    rows: Any,
+    rows: DeviceRows,
     settings: Any,
     orders: Array,
     clock: Clock,
@@ -183,7 +169,9 @@ def _train_epochs(
             state, figures = carry
             now = Clock(clock.age[epoch], clock.decay[epoch])
             step = partial(method.step, settings=settings, clock=now, spec=method.spec)
-            shuffled = _shuffled(rows, orders[epoch], method)
+            # batches are slices of the shuffled rows, which cost nothing
+            by_row = jax.tree.map(lambda array: _rows_at(array, orders[epoch]), rows.by_row)
+            shuffled = rows._replace(by_row=by_row)
             state, mean = _epoch(state, weights, shuffled, n_batches, step, method, size)
             return state, figures.at[epoch].set(mean)
 
@@ -197,21 +185,14 @@ def _train_epochs(
         return jax.tree.map(lambda leaf: leaf[None], train_one(*single))
 
 
-def _shuffled(rows: Any, order: Array, method: Method) -> Any:
-    """Return the rows in the order of one epoch: batches are then slices, which cost nothing."""
-
-    def take(array: Array) -> Array:
-        return array.at[order].get(mode="promise_in_bounds")
-
-    return rows._replace(
-        **{name: jax.tree.map(take, getattr(rows, name)) for name in method.row_fields}
-    )
+def _rows_at(array: Array, order: Array) -> Array:
+    return array.at[order].get(mode="promise_in_bounds")
 
 
 def _epoch(
     state: Any,
     penalties: Any,
-    shuffled: Any,
+    shuffled: DeviceRows,
     n_batches: Array,
     step: Callable[..., tuple[Any, Array]],
     method: Method,
@@ -225,9 +206,7 @@ def _epoch(
         def cut(array: Array) -> Array:
             return lax.dynamic_slice_in_dim(array, i * size, size)
 
-        batch = shuffled._replace(
-            **{name: jax.tree.map(cut, getattr(shuffled, name)) for name in method.row_fields}
-        )
+        batch = shuffled._replace(by_row=jax.tree.map(cut, shuffled.by_row)).as_batch()
         state, figures = step(state, penalties, batch)
         return state, total + figures
 
@@ -339,23 +318,20 @@ class BatchOrders:
         return order
 
 
-def rows_on_device(
-    kind: type[RowsT], problem: Any, row_fields: tuple[str, ...], **extra: Any
-) -> RowsT:
-    """Return the fields of a problem, and `extra` ones, as a named tuple of the given kind.
+class DeviceRows(NamedTuple):
+    """`TrainingRows` on the device, padded with zeros after the last row."""
 
-    `row_fields` are padded. Other arrays are put on the device as they are; numbers become
-    float32.
-    """
-    values = {**vars(problem), **extra}
-    fields: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]
-    return kind(**{name: _on_device(values[name], name in row_fields) for name in fields})
+    by_row: dict[str, Any]
+    shared: dict[str, Any]
+
+    def as_batch(self) -> Any:
+        """Return an object with each field as an attribute."""
+        return SimpleNamespace(**self.by_row, **self.shared)
 
 
-def _on_device(value: Any, has_rows: bool) -> Any:
-    if has_rows:
-        return jax.tree.map(padded, value)
-    return jax.device_put(value) if isinstance(value, np.ndarray) else np.float32(value)
+def rows_on_device(rows: TrainingRows) -> DeviceRows:
+    """Return the rows on the device, padded."""
+    return DeviceRows(jax.tree.map(padded, rows.by_row), jax.tree.map(jax.device_put, rows.shared))
 
 
 def padded_size(n: int) -> int:
@@ -376,52 +352,43 @@ def padded(array: NDArray[np.generic]) -> Array:
 # Steps of Adam
 
 
-class AdamState(NamedTuple):
-    """The number of steps taken, and running means of the gradient and of its square."""
+class TrainedWeights(NamedTuple):
+    """The weights of one model, a flat vector, and what Adam remembers.
 
-    steps: Any
+    That is the number of steps taken, and running means of the gradient and of its square.
+    """
+
+    values: Any
+    n_steps: Any
     mean: Any
     square: Any
 
+    @classmethod
+    def of(cls, values: NDArray[np.float32]) -> TrainedWeights:
+        """Return weights before their first step."""
+        return cls(values, np.int32(0), np.zeros_like(values), np.zeros_like(values))
 
-def initial_adam(parameters: NDArray[np.float32]) -> AdamState:
-    """Return the state before the first step of one model."""
-    return AdamState(np.int32(0), np.zeros_like(parameters), np.zeros_like(parameters))
+    def step(self, gradient: Array, rate: Array) -> TrainedWeights:
+        """Return the weights after one step of Adam."""
+        mean, square = 0.9 * self.mean + 0.1 * gradient, 0.999 * self.square + 0.001 * gradient**2
+        moved = TrainedWeights(self.values, self.n_steps + 1, mean, square)
+        direction = mean / (1 - 0.9 ** moved.n_steps.astype(jnp.float32))
+        return moved._replace(values=self.values - moved.step_sizes(rate) * direction)
 
+    def step_sizes(self, rate: Array) -> Array:
+        """Return how far a gradient of one moves each weight: the metric of the last step."""
+        square = self.square / (1 - 0.999 ** self.n_steps.astype(jnp.float32))
+        return rate / (jnp.sqrt(square) + 1e-8)
 
-def adam_step(
-    parameters: Array, gradient: Array, adam: AdamState, rate: Array
-) -> tuple[Array, AdamState]:
-    """Return the parameters and the state after one step of Adam."""
-    adam = AdamState(
-        adam.steps + 1,
-        0.9 * adam.mean + 0.1 * gradient,
-        0.999 * adam.square + 0.001 * gradient**2,
-    )
-    mean = adam.mean / (1 - 0.9 ** adam.steps.astype(jnp.float32))
-    return parameters - adam_step_sizes(adam, rate) * mean, adam
+    def steps(
+        self, gradient_of: Callable[[Array], Array], rate: Array, n_steps: Array
+    ) -> TrainedWeights:
+        """Return the weights after several steps of Adam on the same batch."""
 
+        def step(_: Array, weights: TrainedWeights) -> TrainedWeights:
+            return weights.step(gradient_of(weights.values), rate)
 
-def adam_step_sizes(adam: AdamState, rate: Array) -> Array:
-    """Return how far a gradient of one moves each parameter: the metric of Adam's last step."""
-    square = adam.square / (1 - 0.999 ** adam.steps.astype(jnp.float32))
-    return rate / (jnp.sqrt(square) + 1e-8)
-
-
-def adam_steps(
-    gradient_of: Callable[[Array], Array],
-    parameters: Array,
-    adam: AdamState,
-    rate: Array,
-    n_steps: Array,
-) -> tuple[Array, AdamState]:
-    """Return the parameters and the state after several steps of Adam on the same batch."""
-
-    def step(_: Array, carry: tuple[Array, AdamState]) -> tuple[Array, AdamState]:
-        parameters, adam = carry
-        return adam_step(parameters, gradient_of(parameters), adam, rate)
-
-    return lax.fori_loop(0, n_steps, step, (parameters, adam))
+        return lax.fori_loop(0, n_steps, step, self)
 
 
 def weighted_mean(values: Array, weight: Array) -> Array:

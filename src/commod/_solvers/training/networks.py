@@ -1,7 +1,7 @@
 """The functions of the terms that are trained: layers of units, and a bottleneck of concepts.
 
 Parameters are flat vectors, so that one step of Adam moves all of them. The first layer reads the
-standardised terms of a batch: any named tuple with the fields of `TermArrays`. Categories stay
+standardised terms of a batch: any object with the fields of `standardise`. Categories stay
 codes on a CPU. A GPU multiplies one-hot columns, because its sums into a table do not repeat.
 """
 
@@ -17,8 +17,8 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from commod._solvers.problem import INITS, TrainedConcepts, TrainedLayers
-from commod._solvers.training.loop import AdamState, TrainedModels, adam_step, adam_step_sizes
+from commod._solvers.problem import INITS, Layer
+from commod._solvers.training.loop import TrainedWeights
 
 INITIAL_SCALE = 1.0  # of Glorot's scale, for "balanced": docs/decisions/0002 compares others
 
@@ -122,10 +122,14 @@ def apply_across_rows(flat: Array, sizes: Sizes, inputs: Array) -> Array:
     return x
 
 
-def trained_layers(models: TrainedModels, flat: Any, sizes: Sizes) -> TrainedLayers:
-    """Return the layers of m models from their flat vectors, shape (m, parameters)."""
-    layers = split_layers(np.asarray(flat, dtype=np.float64), sizes)
-    return TrainedLayers(models.history, models.epochs_done, models.interrupted, layers)
+def read_terms(flat: Array, sizes: Sizes, batch: Any) -> Array:
+    """Return the single output (batch,) of layers that read the terms of a batch."""
+    return apply_layers(flat, sizes, lambda m, bias: linear_in_terms(m, bias, batch))[:, 0]
+
+
+def layers_of(weights: TrainedWeights, sizes: Sizes) -> list[Layer]:
+    """Return the layers of m models from their weights."""
+    return split_layers(np.asarray(weights.values, dtype=np.float64), sizes)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -231,7 +235,7 @@ class Architecture(NamedTuple):
         """Return the value of each row of a batch, shape (batch,)."""
         if self.n_concepts:
             return apply_bottleneck(flat, batch, self.n_concepts)
-        return apply_layers(flat, self.sizes, lambda m, bias: linear_in_terms(m, bias, batch))[:, 0]
+        return read_terms(flat, self.sizes, batch)
 
     def concept_penalties(self, flat: Array) -> tuple[Array, Array]:
         """Return Σ_j |v_j| ‖W_j‖₁ and the mean squared cosine over pairs of concepts.
@@ -243,31 +247,29 @@ class Architecture(NamedTuple):
         return path, _diversity(concepts)
 
     def step(
-        self, flat: Array, gradient: Array, adam: AdamState, rate: Array, sparsity: Array
-    ) -> tuple[Array, AdamState]:
-        """Return the parameters after a step of Adam; concepts are then shrunk to exact zeros."""
-        flat, adam = adam_step(flat, gradient, adam, rate)
-        return (self._shrink(flat, adam, rate, sparsity) if self.n_concepts else flat), adam
+        self, weights: TrainedWeights, gradient: Array, rate: Array, sparsity: Array
+    ) -> TrainedWeights:
+        """Return the weights after a step of Adam; concepts are then shrunk to exact zeros."""
+        moved = weights.step(gradient, rate)
+        return self._shrink(moved, rate, sparsity) if self.n_concepts else moved
 
-    def _shrink(self, flat: Array, adam: AdamState, rate: Array, sparsity: Array) -> Array:
+    def _shrink(self, weights: TrainedWeights, rate: Array, sparsity: Array) -> TrainedWeights:
         """Soft-threshold W for the L1 path norm, in the metric of Adam's step."""
-        concepts, contributions, intercept = split_bottleneck(flat, self.n_concepts)
-        step_sizes, _, _ = split_bottleneck(adam_step_sizes(adam, rate), self.n_concepts)
+        concepts, contributions, intercept = split_bottleneck(weights.values, self.n_concepts)
+        step_sizes, _, _ = split_bottleneck(weights.step_sizes(rate), self.n_concepts)
         threshold = sparsity * step_sizes * jnp.abs(contributions)[:, None]
         concepts = jnp.sign(concepts) * jnp.maximum(jnp.abs(concepts) - threshold, 0.0)
-        return jnp.concatenate([concepts.ravel(), contributions, intercept[None]])
+        values = jnp.concatenate([concepts.ravel(), contributions, intercept[None]])
+        return weights._replace(values=values)
 
-    def trained(self, models: TrainedModels, flat: Any) -> TrainedConcepts | TrainedLayers:
-        """Return the functions of m models from their flat vectors, shape (m, parameters)."""
+    def layers(self, weights: TrainedWeights) -> list[Layer]:
+        """Return the layers of m models from their weights; a bottleneck is two linear layers."""
         if not self.n_concepts:
-            return trained_layers(models, flat, self.sizes)
-        parts = split_bottleneck(np.asarray(flat, dtype=np.float64), self.n_concepts)
-        concepts, contributions, intercept = parts
-        return TrainedConcepts(
-            models.history,
-            models.epochs_done,
-            models.interrupted,
-            weights=concepts,
-            contributions=contributions if models.begun else np.zeros_like(contributions),
-            intercept=intercept,
-        )
+            return layers_of(weights, self.sizes)
+        flat = np.asarray(weights.values, dtype=np.float64)
+        concepts, contributions, intercept = split_bottleneck(flat, self.n_concepts)
+        has_moved = np.asarray(weights.n_steps)[:, None] > 0  # the start is a constant
+        return [
+            (np.swapaxes(concepts, 1, 2), np.zeros_like(contributions)),
+            (np.where(has_moved, contributions, 0.0)[:, :, None], intercept[:, None]),
+        ]
