@@ -6,7 +6,8 @@
 - Decisions must be identical, numbers equal to 1e-12.
 - `bytes` are digests of what ships and of what is recorded: patches without date and versions, SQL
   of every dialect, ONNX graphs, and each part of an audit.
-- `texts` are digests of what users read: sentences, reports, notebooks, pictures, pages, commands.
+- `texts` are what users read: `status_` as it is, and digests of reports, notebooks, pictures,
+  pages, commands.
   `--but-texts` leaves them out, where wording changes on purpose. `--show folder` writes the texts.
 
 `make test` compares all cases but those of kind "Training": JAX rounds differently on another

@@ -62,10 +62,10 @@ def test_functions_have_few_parameters():
     assert {key: n for key, n in numbers.items() if n > 12 and key[1] not in exempt} == {}
 
 
-def test_the_house_has_at_most_23_rooms():
+def test_the_house_has_at_most_24_rooms():
     doors = {"__init__.py", "__main__.py"}  # they hold nothing of their own
     rooms = [p for p in SOURCE.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()]
-    assert sum(p.name not in doors for p in rooms) <= 23
+    assert sum(p.name not in doors for p in rooms) <= 24
 
 
 # ---------------------------------------------------------------------------------------------

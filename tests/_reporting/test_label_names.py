@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
 from commod import ScoreColumn, audit, compare, explain, frontier, report
+from commod._words.update import further_sentences
 from commod.cli import app
 from commod.datasets import load_compas, make_biased
 from commod.rivals import BayesPlugIn, RejectOption
@@ -143,8 +144,12 @@ def test_both_readings_of_propublicas_rate():
 
     assert wrongly_high.base_fairness_ == pytest.approx(gap(decided=1, truth=0))
     assert wrongly_low.base_fairness_ == pytest.approx(gap(decided=0, truth=1))
-    assert "decided 1 among those whose true label is 0." in wrongly_high.status_
-    assert "decided 0 among those whose true label is 1." in wrongly_low.status_
+    assert (
+        "decided 1 among those whose true label is 0." in further_sentences(wrongly_high._facts)[-1]
+    )
+    assert (
+        "decided 0 among those whose true label is 1." in further_sentences(wrongly_low._facts)[-1]
+    )
     explanation = explain(wrongly_high, scored)
     result = audit(
         explanation.y_before,

@@ -85,6 +85,6 @@ def test_an_expected_target_that_the_fit_rows_miss_by_chance_is_not_called_misse
     assert update.reached_ and update.fairness_ < 0.8
     edited = edit(update, rows, {})
     for status in (update.status_, edited.status_):
-        assert "P-rule of label 1 ≥ 0.8 is expected on as many new people" in status
+        assert "P-rule of label 1 ≥ 0.8. Expected on new people: 0.8" in status
         for words in ("was not reached", "cannot be reached", "no update of these columns"):
             assert words not in status

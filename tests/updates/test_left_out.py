@@ -68,7 +68,10 @@ def test_status_names_the_groups_left_out_with_sizes_and_rates(update, rows):
     assert hidden.rate_before is hidden.rate_after is None
     assert f"{SECRETS[0]} (25 rows, rate 0.0% → {few.rate_after:.1%})" in update.status_
     assert f"{SECRETS[1]} (3 rows, rate not shown)" in update.status_
-    assert "is reached on the fit rows for the groups other, sentinel-c-compared." in update.status_
+    assert (
+        "on the fit rows for the groups other, sentinel-c-compared. It is reached."
+        in update.status_
+    )
 
 
 def test_status_states_the_metric_over_all_groups(update, rows):

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from commod import ControlledDebiaser, metrics
+from commod._words.update import further_sentences
 from commod.datasets import load_compas, make_biased
 from commod.exceptions import (
     BaseModelWarning,
@@ -147,14 +148,15 @@ def test_constraints_on_errors_are_expected_too(constraint):
 def test_caps_hold_on_the_fit_rows_and_their_expected_values_are_said(capped):
     assert capped.change_rate_ <= 0.03
     assert not capped.reached_
-    assert f"{capped.expected_change_rate_:.1%} of their decisions" in capped.status_
+    said = " ".join(further_sentences(capped._facts))
+    assert f"{capped.expected_change_rate_:.1%} of the decisions on new people" in said
 
 
 def test_a_budget_says_what_is_expected_of_it():
     update = fitted(1000, max_changes=0.04)
     assert update.change_rate_ <= 0.04
     assert update.reached_
-    assert f"expected on as many new people is {update.expected_fairness_:.3f}" in update.status_
+    assert f"Expected on new people: {update.expected_fairness_:.3f} (" in update.status_
 
 
 def test_weights_and_several_groups_are_expected_too():
@@ -202,13 +204,13 @@ def test_with_fit_rows_nothing_is_expected(on_fit_rows):
     assert np.isnan(update.expected_fairness_)
     assert np.isnan(update.expected_interval_).all()
     assert "expected" not in update.status_
-    assert "is reached on the fit rows" in update.status_
+    assert "on the fit rows. It is reached." in update.status_
 
 
 def test_with_confidence_the_held_out_half_decides():
     update = fitted(800, confidence=0.9, target=0.5, borderline=0)
     assert np.isnan(update.expected_fairness_)
-    assert "expected on" not in update.status_
+    assert "Expected on" not in update.status_
 
 
 def test_a_target_out_of_reach_is_not_bought_with_the_decisions_of_half_of_the_people():
@@ -226,25 +228,26 @@ def test_the_status_says_what_was_asked_what_is_expected_and_what_holds(default)
     status = default.status_
     low, high = default.expected_interval_
     assert status.startswith(
-        "P-rule of label 1 ≥ 0.8 is expected on as many new people: "
-        f"{default.expected_fairness_:.3f} (95% interval for a sample: {low:.3f} to {high:.3f})."
+        "Target: P-rule of label 1 ≥ 0.8. Expected on new people: "
+        f"{default.expected_fairness_:.3f} "
+        f"(95% interval for as many people: {low:.3f} to {high:.3f})."
     )
     assert (
-        f"{default.expected_change_rate_:.1%} of their decisions are expected to change, with an "
-        f"accuracy of {default.expected_accuracy_:.3f}."
-    ) in status
+        f"{default.expected_change_rate_:.1%} of the decisions on new people are expected to "
+        f"change, with an accuracy of {default.expected_accuracy_:.3f}."
+    ) in further_sentences(default._facts)
     assert f"On the 800 fit rows: P-rule of label 1 {default.base_fairness_:.3f} →" in status
 
 
 def test_a_target_that_few_rows_cannot_reach_names_the_smallest_cell():
     rows = rows_of(200)
     update = ControlledDebiaser(MODEL, target=0.95)
-    with pytest.warns(TargetWarning, match="is not expected on as many new people"):
+    with pytest.warns(TargetWarning, match="is not expected on new people"):
         update.fit(rows.data, rows.target, sensitive_features=rows.sensitive_features)
     assert not update.reached_
     if update.fairness_ >= 0.95:
         sizes = rows.sensitive_features.value_counts()
-        assert f"has {sizes.min()} rows." in update.status_
+        assert f"has {sizes.min()} rows" in update.status_
 
 
 def test_nothing_is_expected_of_cells_with_a_handful_of_people():
@@ -254,7 +257,7 @@ def test_nothing_is_expected_of_cells_with_a_handful_of_people():
     group[few] = "g1"
     group = np.where(group == "a", "g0", group)
     update = ControlledDebiaser(MODEL, constraints="equalized_odds", target=0.2)
-    with pytest.warns(TargetWarning, match="Nothing can be expected on as many new people"):
+    with pytest.warns(TargetWarning, match="Nothing can be expected on new people"):
         update.fit(rows.data, rows.target, sensitive_features=group)
     assert "with a positive true label, has 6 rows" in update.status_
     assert np.isnan(update.expected_fairness_)

@@ -7,7 +7,11 @@ _TYPES = {
     "_data.encoding": "BinTerms CategoryTerms Encoding NumericTerms",
     "_record.audit": "LeftOutGroup",
     "_record.edits": "Cap Drop EditFigures EditRecord Lock Merge Round SetPoints",
+    "_record.explanation": "Estimate",
     "_record.scores": "ScoreKnot ScoreMap",
+    "_words.update": (
+        "AskedTarget Goal GroupsLeftOut NeededChanges PromiseOutcome UnknownPeople UpdateFacts"
+    ),
     "metrics._constraint": "Constraint",
     "metrics._language": "AllOf FairnessConstraint Maximum Minimum Parity",
     "metrics._measures": "Measure Weights Within",

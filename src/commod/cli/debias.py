@@ -100,7 +100,8 @@ def explore(options: Options) -> None:
     update = _fitted(options, printer, rows)
     session = open_session(update, people, options.named_labels(rows.labels))
     with serve(session, in_notebook=False, port=options.port) as page:
-        printer.sentence(page.update.status_, bold=True)
+        for line in page.update.status_.splitlines():
+            printer.sentence(line, bold=True)
         printer.sentence(f"Page: {page.url}")
         printer.sentence("Do not share the address. Press Ctrl-C to end.")
         printer.json({"url": page.url})
@@ -346,7 +347,8 @@ def _write(fitted: Fitted, options: Options) -> None:
 def _print(fitted: Fitted, options: Options, printer: Printer) -> bool:
     """Print the result; return whether the target is met."""
     update, audit = fitted.update, fitted.audit
-    printer.sentence(update.status_, bold=True)
+    for line in update.status_.splitlines():
+        printer.sentence(line, bold=True)
     if audit is not None:
         print_audit(printer, audit)
     elif update.confidence is None:

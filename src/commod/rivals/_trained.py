@@ -60,7 +60,7 @@ class NewModelRival(ScoredRival, TermsRival):
                 f"At strength={self.strength:g} training ended with one decision for all rows, "
                 f"{label!r}. {self._way_out_of_collapse()}"
             )
-            self.status_ = f"{note} {self.status_}"
+            self._note(note)
             warnings.warn(note, TrainingWarning, stacklevel=4)
 
     def _way_out_of_collapse(self) -> str:

@@ -32,6 +32,7 @@ from commod._evidence.task import N_FOLDS, EvidenceTask, with_bounds
 from commod._solvers.concepts import Concepts, by_column
 from commod._solvers.threads import single_blas_thread
 from commod._text import MAX_CHANGED
+from commod._words.update import LEVEL, MAX_ALIKE
 from commod.exceptions import SeenRowsWarning
 from commod.scorecard import UNREACHED_CUT, EvidenceRule, Scorecard, distances, new_decisions
 from commod.updates._fit_rows import FitRows
@@ -51,8 +52,6 @@ NOT_CORRECTED = (
 )
 
 MIN_CELL_PEOPLE = 10  # of a compared rate: with fewer, nothing can be expected on new people
-MAX_ALIKE = 0.99  # decisions of which a larger share are alike no longer tell people apart
-LEVEL = 0.95  # of the interval for a new sample of as many people
 
 
 class Expectation(NamedTuple):

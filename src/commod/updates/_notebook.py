@@ -20,6 +20,7 @@ from commod._text import (
     shorten,
     snippet,
 )
+from commod._words.update import further_sentences, status_lines
 
 MAX_TERMS = 15
 MAX_NAMED_COLUMNS = 2
@@ -27,9 +28,8 @@ MAX_NAMED_COLUMNS = 2
 
 def notebook_html(update: Any, diagram: str) -> str:
     """Return a fitted update as HTML, with scikit-learn's own diagram folded below it."""
-    status = " ".join(filter(None, (update.status_, codes_text(update.possible_codes_))))
-    # one sentence per paragraph: none is cut for its length
-    sentences = [part for part in status.replace(". ", ".\n").split("\n") if part] or [status]
+    sentences = [*status_lines(update._facts), *further_sentences(update._facts)]
+    sentences += filter(None, [codes_text(update.possible_codes_)])
     tables = [figures_table(update)]
     if getattr(update, "scorecard_", None) is not None:
         tables += _scorecard_tables(update)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.arrays import Mask
 from commod._data.base_model import BaseScores, ModelScores, ScoreColumn
+from commod._data.disclosure import FEWEST_DESCRIBED
 from commod._evidence.search import Settings
 from commod._evidence.task import Caps
 from commod._people import all_kept
 from commod._record import EditRecord, Request
-from commod._text import capitalised
+from commod._words.update import AskedTarget, status_text
 from commod.constraints import AllOf
 from commod.metrics._language import bounded
 from commod.scorecard import DISTANCE_COLUMN, Scorecard
@@ -69,7 +71,7 @@ class TargetedUpdate(RatioUpdate):
     unknown_groups: str
 
     promised_: bool | None
-    _few_people_texts: tuple[str, ...]
+    _n_small_terms: int
 
     scorecard_: Any
     edits_: tuple[EditRecord, ...] = ()
@@ -197,7 +199,7 @@ class TargetedUpdate(RatioUpdate):
         assert card.rule is not None
         self.nearness_ = card.rule.nearness
         n_people = problem.terms.n_people(problem.rows.weight)
-        self._few_people_texts = status.few_people_sentences(n_people, card.points)
+        self._n_small_terms = status.n_small_terms(n_people, card.points)
 
     def _store_figures(
         self,
@@ -212,7 +214,9 @@ class TargetedUpdate(RatioUpdate):
         measured on the rows that points come from.
         """
         tell("measuring the update")
-        status.store_expectation(self, fitted.expectation)
+        names, expectation = [one.name for one in self._stated().constraints], fitted.expectation
+        for name, value in status.expected_figures(names, expectation).items():
+            setattr(self, name, value)
         part, card = fitted.problem, self.scorecard_
         ratio = ratio_on(card, part.terms, part.rows.base, part.allowed)
         self._store_calibration(part.rows, ratio)
@@ -224,29 +228,99 @@ class TargetedUpdate(RatioUpdate):
             problem, decisions = fitted.counted.measured(fitted.changed)
             self._store_outcome(problem.rows, decisions)
             self.outscoring_ = status.outscoring_figures(*here, self._raising_is_a_gain())
+            outscoring = status.as_estimates(self.outscoring_)
+            self._facts = replace(self._facts, outscoring=outscoring)
         self.target_ = self._target
-        is_met = self._constraint.is_met(self.fairness_, self._target)
-        is_met = is_met and problem.keeps_standing(decisions)
-        if fitted.expectation is not None:
-            is_met = fitted.expectation.is_reached
-            is_met = is_met and all_kept(problem.standing, fitted.expectation.values[1:])
         rows = problem.rows
         self._is_degenerate = is_degenerate(rows.base.decisions, decisions, rows.people)
+        is_met = status.keeps_bounds(problem, self.values_, self._target)
+        if expectation is not None:
+            is_met = expectation.is_reached
+            is_met = is_met and all_kept(problem.standing, expectation.values[1:])
         self.reached_ = bool(self._is_budget or is_met) and not self._is_degenerate
         level = float(self.confidence or 0.95)
         self.fairness_interval_ = metric_interval(problem, decisions, level)
-        self.limit_ = smallest_share(status.same_fairness(self, problem), self.fairness_)
-        status.store_unknown(self, problem, decisions)
-        (left_out,), covered = self._group_texts, status.covered_text(problem.rows)
+        same = status.same_fairness(problem, self.values_)
+        self.limit_ = smallest_share(same, self.fairness_)
+        self._store_unknown(problem, decisions)
+        self._tell_target(problem, fitted, test)
+        self.status_ = status_text(self._facts)
+
+    def _store_unknown(self, problem: FitProblem, decisions: Mask) -> None:
+        """Store on how many known people the figures rest, and what the unknown could be."""
+        metrics = [goal.metric for goal in self._facts.goals]
+        unknown = status.unknown_people(problem, decisions, metrics)
+        self.n_known_ = unknown.n_known
+        known = status.known_shares(problem.rows, decisions, self.limit_)
+        self.known_change_rate_, self.known_limit_ = known
+        self.unknown_interval_ = {
+            "worst_case": unknown.worst,
+            "is_exact": unknown.is_exact,
+            "calibrated": unknown.calibrated,
+        }
+        is_loss = self.n_losses_ > self.n_gains_
+        limit = status.needed_changes(problem, self.values_, self.limit_, known, is_loss=is_loss)
+        self._facts = replace(self._facts, limit=limit, unknown=unknown if unknown.n else None)
+
+    def _tell_target(
+        self, problem: FitProblem, fitted: FittedUpdate, test: PromiseTest | None
+    ) -> None:
+        """Add to the facts what was asked and what is expected; `test` is that of a promise."""
+        expectation, asked = fitted.expectation, problem.asked
+        is_missed = not status.keeps_bounds(problem, self.values_, self.target_)
+        needed = None
+        if is_missed and not (self.reached_ or self._is_budget or test is not None):
+            needed = status.share_needed(problem, self.target_)
+        target = AskedTarget(
+            is_expectation=expectation is not None,
+            is_known=expectation is not None and expectation.is_known,
+            is_expected=self.reached_ or self._is_degenerate,
+            interval=self.expected_interval_,
+            change_rate=self.expected_change_rate_,
+            accuracy=self.expected_accuracy_,
+            is_missed=is_missed,
+            is_reached=self.reached_,
+            is_degenerate=self._is_degenerate,
+            needed=needed,
+            budget=asked.caps.changes if self._is_budget else None,
+            caps={name: cap for name, cap in asdict(asked.caps).items() if cap is not None},
+            smallest=status.smallest_cell(problem),
+            fewest_shown=FEWEST_DESCRIBED,
+            direction=asked.direction,
+            direction_kept=self.direction_,
+            nearness=self.nearness_,
+            edits=self.edits_,
+        )
+        bound = None if self._is_budget else self.target_
+        first, *others = self._facts.goals
+        is_kept = self._constraint.is_met(self.fairness_, self.target_)
+        goals = (replace(first, bound=bound, is_kept=is_kept), *others)
+        expected = zip(goals, self.expected_values_.values(), strict=True)
+        rows = problem.rows
+        facts = replace(
+            self._facts,
+            goals=tuple(replace(goal, expected=value) for goal, value in expected),
+            target=target,
+            n_small_terms=self._n_small_terms,
+            notes=(*self._facts.notes, *filter(None, [fitted.optimism])),
+            n_groups=len(rows.is_large_group),
+            covered=status.covered_groups(rows),
+        )
         if test is not None:
             # Small groups are counted on all rows, because half of them are too few to say much.
-            rows, decisions = test.problem.rows, decisions_of(test.problem, card)
-            halves = f"on the {rows.n_people:,} rows of both halves"
-            left_out = self._store_left_out(rows, decisions, halves)
-            covered = status.covered_text(problem.rows, with_held_out_rows=True)
-        self._group_texts = (covered, left_out, status.smallest_cell_text(problem))
-        sentences = status.sentences(self, problem, fitted, test)
-        self.status_ = " ".join(map(capitalised, sentences))  # the name of a metric may come first
+            everybody, decisions = test.problem.rows, decisions_of(test.problem, self.scorecard_)
+            self.groups_left_out_ = status.groups_left_out(everybody, decisions)
+            halves = f"on the {everybody.n_people:,} rows of both halves"
+            others_names = np.flatnonzero(~rows.is_large_group).tolist()
+            facts = replace(
+                facts,
+                rows="held-out rows",
+                promise=status.tested_promise(test, float(asked.confidence or 0.0)),
+                left_out=self._left_out(everybody, decisions, halves),
+                covered=status.covered_groups(rows, with_held_out_rows=True),
+                not_covered=tuple(rows.group_names[i] for i in others_names),
+            )
+        self._facts = facts
 
     # -- applying ---------------------------------------------------------------------
 

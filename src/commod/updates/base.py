@@ -29,13 +29,15 @@ from commod._data.base_model import (
 )
 from commod._data.codes import plain
 from commod._data.columns import Column, may_hold_codes, read_columns
+from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.groups import group_names_of, read_groups, sensitive_names
 from commod._data.labels import check_length, check_weights, read_labels
 from commod._data.parameters import check_flag, check_names, check_number_parameter, check_seed
 from commod._data.tables import check_same_rows
 from commod._people import standing_constraints
 from commod._record import LeftOutGroup, Request
-from commod._text import did_you_mean, list_names, most_change_text, n_of, shown
+from commod._text import did_you_mean, list_names, n_of, shown
+from commod._words.update import GroupsLeftOut, UpdateFacts, status_text
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 from commod.metrics._language import AllOf, FairnessConstraint
@@ -148,7 +150,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     base_accuracy_: float
     target_: float
     groups_left_out_: tuple[LeftOutGroup, ...]
-    _group_texts: tuple[status.GroupText, ...] = ()
+    _facts: UpdateFacts
     _params_of_fit: dict[str, Any]
     _scores_digest: str | None
     _edit_column: Callable[[Column], Column] | None = None
@@ -266,7 +268,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "groups_left_out_": tuple(
                 LeftOutGroup("", group.n, None, None) for group in self.groups_left_out_
             ),
-            "_group_texts": (),
+            "_facts": self._facts.without_names(),
         }
 
     def __copy__(self) -> Self:
@@ -283,7 +285,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _status_without_names(self) -> str:
         """Return `status_` with counts of groups in the place of their names and rates."""
-        return status.count_groups(self.status_, self._group_texts)
+        return status_text(self._facts.without_names())
 
     # -- parameters -----------------------------------------------------------------------------
 
@@ -416,66 +418,61 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_rows_ = rows.count(counted)
         self.change_rate_ = (gains + losses) / self.n_rows_
         self.n_gains_, self.n_losses_ = gains, losses
-        status.store_values(self, rows, positive)
-        self._other_ratio = None
-        if self._constraint.has_other_ratio:
-            others = (
-                np.subtract(1.0, decisions, dtype=np.float64) for decisions in (before, positive)
-            )
-            self._other_ratio = tuple(rows.fairness(self._constraint, rates) for rates in others)
+        constraints, text = self._stated().constraints, self._compared_text()
+        self.base_values_ = {one.name: rows.fairness(one, before) for one in constraints}
+        self.values_ = {one.name: rows.fairness(one, positive) for one in constraints}
+        first = constraints[0]
+        self.base_fairness_ = self.base_values_[first.name]
+        self.fairness_ = self.values_[first.name]
         people = replace(rows, weight=rows.weight * counted)
         self.base_accuracy_, self.accuracy_ = people.accuracy(before), people.accuracy(positive)
         self.outscoring_ = status.outscoring_figures(rows, positive, self._raising_is_a_gain())
-        text = self._store_left_out(rows, positive)
-        self._group_texts = (text,)
-        figures = self._sentence(), *status.outscoring_sentences(self.outscoring_)
-        sentences = most_change_text(self.change_rate_), *figures, text.named
-        self.status_ = " ".join(filter(None, sentences))
-
-    def _store_left_out(
-        self, rows: FitRows, positive: Decisions, rows_text: str = ""
-    ) -> status.GroupText:
-        """Store the groups that the constraint leaves out, and return a sentence about them."""
         self.groups_left_out_ = status.groups_left_out(rows, positive)
-        return status.left_out_text(self, rows, positive, rows_text)
+        goal, *others = status.goals_of(
+            self._stated().parts, text, rows, self.base_values_, self.values_
+        )
+        goal = replace(goal, meaning=text.spelled)
+        if first.has_other_ratio:
+            other = [
+                rows.fairness(first, np.subtract(1.0, decisions, dtype=np.float64))
+                for decisions in (before, positive)
+            ]
+            goal = replace(goal, other_metric=text.other_metric, other=(other[0], other[1]))
+        self._facts = UpdateFacts(
+            goals=(goal, *others),
+            rows="fit rows",
+            n_rows=self.n_rows_,
+            change_rate=self.change_rate_,
+            n_gains=gains,
+            n_losses=losses,
+            accuracy=(self.base_accuracy_, self.accuracy_),
+            outscoring=status.as_estimates(self.outscoring_),
+            left_out=self._left_out(rows, positive),
+            notes=tuple(filter(None, [self._sentence().strip()])),
+            smallest_category=MIN_CATEGORY_SIZE,
+        )
+        self.status_ = status_text(self._facts)
+
+    def _left_out(
+        self, rows: FitRows, positive: Decisions, rows_text: str = ""
+    ) -> GroupsLeftOut | None:
+        """Return `groups_left_out_` as facts, with the metric over all groups of these rows."""
+        given = self.groups_left_out_, rows, positive, self.min_group_size, rows_text
+        return status.left_out_facts(self._constraint, *given)
 
     def _sentence(self) -> str:
-        return self._figures_text("fit rows")
+        """Return what a method says in its own words; empty by default."""
+        return ""
 
-    def _figures_text(self, rows: str) -> str:
-        """Return the figures in a sentence; `rows` names the rows that they were measured on."""
-        metric = self._compared_text().metric
-        text = (
-            f"On the {self.n_rows_:,} {rows}: {metric} {self.base_fairness_:.3f} → "
-            f"{self.fairness_:.3f}{self._other_ratio_text()}, {self.change_rate_:.1%} of the "
-            "decisions changed "
-            f"({self.n_gains_:,.0f} gains, {self.n_losses_:,.0f} losses of the favourable outcome)"
-        )
-        if not np.isnan(self.accuracy_):
-            text += f", accuracy {self.base_accuracy_:.3f} → {self.accuracy_:.3f}"
-        text += "; new rows may differ." if rows == "fit rows" else "."
-        text += self._compared_text().spelled
-        if np.isnan(self.base_fairness_):
-            text += (
-                f" The {metric} of the base model is undefined here: nobody is above the "
-                "threshold, or a group has no row with the label it is measured on."
-            )
-        if self.n_losses_ > self.n_gains_:
-            text += " Most of the changes are losses: people lose the favourable outcome."
-        return text
+    def _note(self, *notes: str) -> None:
+        """Put remarks first among those of `status_`."""
+        self._facts = replace(self._facts, notes=(*notes, *self._facts.notes))
+        self.status_ = status_text(self._facts)
 
     def _compared_text(self) -> ComparedText:
         """Return which metric of which label is compared, in words."""
         other = self._other_label(self.pos_label_)
         return ComparedText(self._constraint, plain(self.pos_label_), plain(other))
-
-    def _other_ratio_text(self) -> str:
-        """Return the P-rule of the other label in brackets; empty for other metrics."""
-        figures = getattr(self, "_other_ratio", None)  # None in updates that 0.1 stored
-        if figures is None:
-            return ""
-        before, after = (f"{value:.3f}" for value in figures)
-        return f" ({self._compared_text().other_metric} {before} → {after})"
 
     def _html_repr(self) -> str:
         """Return what `_repr_html_` shows in a notebook: scikit-learn's diagram until fitted."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -31,7 +32,7 @@ from commod.updates._interface import (
 )
 from commod.updates._network import Network, raw_network
 from commod.updates._removed import naming_successors
-from commod.updates._status import few_people_sentences, other_texts
+from commod.updates._status import n_small_terms
 from commod.updates._trained import (
     TRAINING,
     Moments,
@@ -417,19 +418,18 @@ class COMMOD(RatioUpdate):
         self._store_calibration(rows, ratio)
         self._store_outcome(rows, new_decisions(rows.base, ratio))
         if self.scorecard_ is not None:
-            n_people = terms.n_people(rows.weight)
-            few_people = few_people_sentences(n_people, self.scorecard_.points)
-            self.status_ = " ".join((self.status_, *few_people))
-        self.status_ = " ".join((self.status_, *other_texts(self)))
+            n_small = n_small_terms(terms.n_people(rows.weight), self.scorecard_.points)
+            self._facts = replace(self._facts, n_small_terms=n_small)
+        notes = []
+        if trained.interrupted:
+            notes.append(f"Training was interrupted after {self.n_iter_} of {self.epochs} epochs.")
         is_known = not np.isnan(self.base_fairness_)
         if self.n_iter_ and not self.change_rate_ and self.lambda_fair and is_known:
-            self.status_ += (
-                f" No decision changes at lambda_fair={self.lambda_fair:g} and lambda_ratio="
+            notes.append(
+                f"No decision changes at lambda_fair={self.lambda_fair:g} and lambda_ratio="
                 f"{self.lambda_ratio:g}: raise the first or lower the second to change some."
             )
-        if trained.interrupted:
-            note = f"Training was interrupted after {self.n_iter_} of {self.epochs} epochs."
-            self.status_ = f"{note} {self.status_}"
+        self._note(*notes)
 
     # -- applying -----------------------------------------------------------------------------
 

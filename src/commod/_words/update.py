@@ -1,0 +1,712 @@
+"""The facts of a fitted update, and their words: the lines of `status_`, and what goes beyond them.
+
+`status_lines` is the short wording: first one line for each thing that a reader must not miss, then
+the target, the figures, who changes, and the limit. `further_sentences` is what else is known; a
+notebook shows it. A saved update has `UpdateFacts.without_names`, because no file may hold the name
+or the rate of a group. The words then state counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from commod._record import EditRecord, Estimate, LeftOutGroup
+from commod._text import (
+    MAX_CHANGED,
+    MAX_LISTED_GROUPS,
+    capitalised,
+    count,
+    distinct,
+    list_names,
+    most_change_text,
+    n_of,
+    outscoring_text,
+    plain,
+    shorten,
+    shown,
+    small_group_text,
+    verb,
+)
+
+NAN = float("nan")
+LEVEL = 0.95  # of intervals for a new sample of as many people
+DRAWS_LEVEL = 0.95  # of the interval where probabilities are calibrated
+MAX_ALIKE = 0.99  # decisions of which a larger share are alike no longer tell people apart
+LONGEST_NAME = 40  # characters of a group
+NOTICED_NEARNESS = 0.05
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A constraint in words and figures: before, after, and what is expected on new people.
+
+    - `metric`: with the label that it counts; `meaning` spells out a rate among true labels.
+    - `bound`: None where only the metric is measured; `is_kept`: by the value after.
+    - `other_metric`, `other`: the metric of the other label, before and after; empty without.
+    - `within`: the column of its condition; empty without. `n_strata` are compared.
+    """
+
+    metric: str
+    sign: str
+    before: float
+    after: float
+    bound: float | None = None
+    is_kept: bool = False
+    expected: float = NAN
+    other_metric: str = ""
+    other: tuple[float, float] = (NAN, NAN)
+    meaning: str = ""
+    within: str = ""
+    n_strata: int = 0
+    n_strata_left_out: int = 0
+    n_rows_left_out: int = 0
+    min_rows: int = 0
+
+    @property
+    def text(self) -> str:
+        """Return the goal, such as "P-rule of label 1 ≥ 0.8"."""
+        return f"{self.metric} {self.sign} {self.bound:g}"
+
+
+@dataclass(frozen=True)
+class AskedTarget:
+    """What was asked of an update, and what may be expected of it.
+
+    - `is_expectation`: whether the target is one on new people; `is_known`: whether there are
+      enough people to expect anything; `interval` is that of the first goal.
+    - `is_missed`: whether a bound is missed on the rows; `is_reached`: as the attribute `reached_`.
+    - `needed`: the smallest share of changes that reaches a missed target, infinite if none does,
+      NaN if it is not known; None where nobody asks.
+    - `budget`, `caps`: shares that the user allows, the caps by the names of their parameters.
+    """
+
+    is_expectation: bool = False
+    is_known: bool = False
+    is_expected: bool = False
+    interval: tuple[float, float] = (NAN, NAN)
+    change_rate: float = NAN
+    accuracy: float = NAN
+    is_missed: bool = False
+    is_reached: bool = False
+    is_degenerate: bool = False
+    needed: float | None = None
+    budget: float | None = None
+    caps: Mapping[str, float] = field(default_factory=dict)
+    smallest: tuple[str, int] = ("", 0)
+    fewest_shown: int = 0
+    direction: str = "any"
+    direction_kept: str = "any"
+    nearness: float = 0.0
+    edits: tuple[EditRecord, ...] = ()
+
+
+@dataclass(frozen=True)
+class PromiseOutcome:
+    """How a promise was tested: why it failed (empty if it holds), and the figures of the test.
+
+    `observed` and `promised` are the fairness of the first tested update on the held-out rows, and
+    its bound for new people. `n_rows_needed` would be enough. `is_unchanged` says that no tested
+    update was kept.
+    """
+
+    confidence: float
+    failure: str = ""
+    change_rate: float = 0.0
+    observed: float = NAN
+    promised: float = NAN
+    n_rows_needed: float = NAN
+    is_unchanged: bool = False
+
+
+@dataclass(frozen=True)
+class NeededChanges:
+    """The fewest changes that the same fairness needs; NaN where that is not known.
+
+    `known_changed` and `known_share` are shares of the people whose group is known. `gains_only` is
+    the share that gains alone would need, None where nobody asks.
+    """
+
+    n_fewest: float = NAN
+    share: float = NAN
+    is_exact: bool = True
+    is_weighted: bool = False
+    by_probability: bool = False
+    known_changed: float = NAN
+    known_share: float = NAN
+    gains_only: float | None = None
+
+
+@dataclass(frozen=True)
+class UnknownPeople:
+    """People whose group is not known, and between which values the metric lies therefore."""
+
+    n: int
+    n_known: int
+    n_people: int
+    n_rows: int
+    is_hidden: bool
+    by_probability: bool
+    calibrated: tuple[float, float]
+    worst: tuple[float, float]
+    is_exact: bool
+    without_interval: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class GroupsLeftOut:
+    """Groups that are not in the constraint.
+
+    `n_hidden` rows are in no total. `over_all` is the metric over more groups: which, and its
+    value; `rows` names the rows that it was measured on, where these are others.
+    """
+
+    groups: tuple[LeftOutGroup, ...]
+    min_group_size: int
+    n_hidden: int = 0
+    fewest_shown: int = 0
+    over_all: tuple[str, float] = ("", NAN)
+    rows: str = ""
+
+
+@dataclass(frozen=True)
+class UpdateFacts:
+    """What is known about a fitted update on the rows that it was measured on.
+
+    - `rows`: "fit rows" or "held-out rows".
+    - `covered`: the groups that the constraint compares, with their numbers of held-out rows where
+      a promise names them; empty where all groups are compared. `not_covered` are the others.
+    - `outscoring`: the share of pairs for "gain" and for "loss".
+    - `notes`: what a method says in its own words.
+
+    Examples
+    --------
+    >>> goal = Goal("P-rule of label 1", "≥", 0.62, 0.81)
+    >>> facts = UpdateFacts((goal,), "fit rows", 600, 0.05, 30, 0, (0.84, 0.83))
+    >>> print(status_text(facts))
+    On the 600 fit rows: P-rule of label 1 0.620 → 0.810, accuracy 0.840 → 0.830; new rows may ...
+    30 decisions change (5.0%): 30 gain, 0 lose.
+    """
+
+    goals: tuple[Goal, ...]
+    rows: str
+    n_rows: int
+    change_rate: float
+    n_gains: float
+    n_losses: float
+    accuracy: tuple[float, float]
+    outscoring: Mapping[str, Estimate] = field(default_factory=dict)
+    covered: tuple[tuple[str, int | None], ...] = ()
+    not_covered: tuple[str, ...] = ()
+    n_groups: int = 0
+    left_out: GroupsLeftOut | None = None
+    n_small_terms: int = 0
+    smallest_category: int = 0
+    notes: tuple[str, ...] = ()
+    target: AskedTarget | None = None
+    promise: PromiseOutcome | None = None
+    limit: NeededChanges | None = None
+    unknown: UnknownPeople | None = None
+    has_names: bool = True
+
+    def without_names(self) -> UpdateFacts:
+        """Return what a file may hold: no name, and no rate, of a group."""
+        target, left_out = self.target, self.left_out
+        if target is not None:
+            target = replace(target, smallest=("", target.smallest[1]))
+        if left_out is not None:
+            groups = tuple(LeftOutGroup("", group.n, None, None) for group in left_out.groups)
+            left_out = replace(left_out, groups=groups, over_all=("", NAN))
+        return replace(
+            self,
+            covered=tuple(("", n) for _, n in self.covered),
+            not_covered=("",) * len(self.not_covered),
+            target=target,
+            left_out=left_out,
+            has_names=False,
+        )
+
+
+def status_text(facts: UpdateFacts) -> str:
+    """Return the lines of `status_`."""
+    return "\n".join(status_lines(facts))
+
+
+def status_lines(facts: UpdateFacts) -> list[str]:
+    """Return what a reader must not miss, a line each; then target, figures, changes and limit."""
+    lines = (*_notices(facts), _target_line(facts), _figures_line(facts))
+    lines = (*lines, _changes_line(facts), _limit_line(facts))
+    return [capitalised(line) for line in lines if line]
+
+
+# ---------------------------------------------------------------------------------------------
+# What a reader must not miss
+
+
+def _notices(facts: UpdateFacts) -> Iterator[str]:
+    yield _degenerate_text(facts)
+    yield _broken_promise_text(facts)
+    yield _missed_text(facts)
+    yield from _standing_texts(facts)
+    yield _losses_text(facts)
+    yield _left_out_text(facts)
+    yield from _strata_left_out_texts(facts)
+    yield _unknown_text(facts)
+    yield _undefined_text(facts)
+    yield from facts.notes
+    yield _edit_text(facts)
+    yield _small_terms_text(facts)
+
+
+def _degenerate_text(facts: UpdateFacts) -> str:
+    """Return that an update is not a correction: it changes most decisions, or makes them alike."""
+    if too_many := most_change_text(facts.change_rate):
+        return too_many
+    if facts.target is None or not facts.target.is_degenerate:
+        return ""
+    return (
+        f"This is not a success: after the update, at least {MAX_ALIKE:.0%} of the decisions are "
+        "the same, which is fair to everybody and useful to nobody."
+    )
+
+
+def _broken_promise_text(facts: UpdateFacts) -> str:
+    """Return which check of a promise failed, with numbers; empty where the promise holds."""
+    test = facts.promise
+    if test is None or not test.failure:
+        return ""
+    promise = f"for new people with confidence {test.confidence:g}, {_covered(facts)}"
+    text = (
+        f"Insufficient evidence that {facts.goals[0].text} holds {promise}: {_failure_text(test)}."
+    )
+    if test.is_unchanged:
+        text += (
+            " The fairest update that was fitted is not fairer than the base model on the held-out "
+            "rows, so no decision changes (r = 1)."
+        )
+    return text
+
+
+def _failure_text(test: PromiseOutcome) -> str:
+    tested = "the tested update, the fairest on the fit half,"
+    if test.failure == "degenerate":
+        return (
+            f"{tested} changes {test.change_rate:.1%} of the held-out decisions. An update that "
+            f"changes more than {MAX_CHANGED:.0%} of them, or that makes {MAX_ALIKE:.0%} of them "
+            "alike, is not promised"
+        )
+    if not math.isfinite(test.observed):
+        return f"on the held-out rows, {tested} has no positive decisions to compare"
+    if test.failure == "unfair" or not math.isfinite(test.n_rows_needed):
+        return f"{tested} is not fairer than the target on the held-out rows ({test.observed:.3f})"
+    # rounded up to two significant digits
+    step = 10 ** max(0, math.floor(math.log10(max(test.n_rows_needed, 1))) - 1)
+    return (
+        f"{tested} has {test.observed:.3f} on the held-out rows, and these rows can promise "
+        f"{test.promised:.3f}; about {math.ceil(test.n_rows_needed / step) * step:,} rows would be "
+        "needed"
+    )
+
+
+def _missed_text(facts: UpdateFacts) -> str:
+    """Return that a target is not expected, or not reached, and why."""
+    target = facts.target
+    if target is None or facts.promise is not None:
+        return ""
+    texts = []
+    is_unknown = target.is_expectation and not target.is_known
+    if is_unknown:
+        texts.append(
+            f"Nothing can be expected on new people: {_smallest_cell(facts)}, which is too few."
+        )
+    if target.budget is not None:
+        return " ".join(texts)
+    closest = "this update comes closest"
+    if target.edits and target.edits[-1].offset == "keep":
+        closest = "the edit leaves the cut as it was"
+    is_unexpected = target.is_expectation and target.is_known and not target.is_expected
+    if is_unexpected and not target.is_missed:
+        texts.append(
+            f"{_asked(facts)} is not expected on new people: no update of these columns is "
+            f"expected to reach it with {n_of(facts.n_rows, 'row')}; {_smallest_cell(facts)}."
+        )
+    elif is_unexpected:
+        texts.append(
+            f"{_asked(facts)} was not reached on the fit rows and is not expected on new people; "
+            f"{closest}."
+        )
+    elif target.is_missed and not target.is_reached:
+        texts.append(f"{_asked(facts)} was not reached on the fit rows; {closest}.")
+    if target.needed is not None:
+        texts.append(_needed_text(facts, target, target.needed))
+    return " ".join(texts)
+
+
+def _asked(facts: UpdateFacts) -> str:
+    return "The target" if len(facts.goals) == 1 else "The set of all bounds"
+
+
+def _needed_text(facts: UpdateFacts, target: AskedTarget, needed: float) -> str:
+    """Return how many changes a missed target needs, and what is in the way."""
+    asked = _asked(facts)
+    if math.isinf(needed):
+        return f"{asked} cannot be reached with direction={target.direction!r} by any update."
+    known = facts.limit is None or not facts.limit.by_probability
+    knowing = f"even for a method that knows {_what_is_known(by_group=known)}"
+    text = f"{asked} needs at least {needed:.1%} of the decisions changed, {knowing}"
+    if math.isnan(needed):
+        text = f"How many changes {asked[0].lower()}{asked[1:]} needs is not known"
+    named = [f"max_{name} is {cap:.1%}" for name, cap in target.caps.items()]
+    reason = ", ".join(named) or "no update of these columns was found that reaches it"
+    if target.edits:
+        reason = "no cut of the edited points reaches it"
+        if target.edits[-1].offset == "keep":
+            return f"{text}."
+    return f"{text}; {reason}."
+
+
+def _standing_texts(facts: UpdateFacts) -> Iterator[str]:
+    """Yield each constraint beside the first whose bound is missed, or expected to be."""
+    for goal in facts.goals[1:]:
+        if goal.bound is None:
+            continue
+        if not goal.is_kept:
+            value = distinct(goal.after, goal.bound, digits=3)
+            yield f"{goal.text} does not hold on the {facts.rows}: {value}."
+
+
+def _losses_text(facts: UpdateFacts) -> str:
+    if facts.n_losses <= facts.n_gains:
+        return ""
+    text = "Most of the changes are losses: people lose the favourable outcome."
+    gains_only = None if facts.limit is None else facts.limit.gains_only
+    if gains_only is None:
+        return text
+    if math.isinf(gains_only):
+        return f"{text} Gains alone cannot reach the same fairness."
+    return f"{text} With gains only the same fairness needs at least {gains_only:.1%} changed."
+
+
+def _left_out_text(facts: UpdateFacts) -> str:
+    """Return the groups that are not in the constraint; in a file, how many there are."""
+    left_out = facts.left_out
+    if left_out is None:
+        return ""
+    n = len(left_out.groups)
+    subject = f"{n_of(n, 'group')} with fewer than min_group_size={left_out.min_group_size} rows"
+    hidden = ""
+    if left_out.n_hidden:
+        hidden = (
+            f" No total counts the {n_of(left_out.n_hidden, 'row')} of groups of fewer than "
+            f"{left_out.fewest_shown} rows."
+        )
+    if not facts.has_names:
+        # "left" may be a group, and `Patch.verify` looks for the names of groups in a patch
+        total = n_of(sum(group.n for group in left_out.groups), "row")
+        return f"{subject} ({total} in all) {verb(n, 'be')} not part of the constraint.{hidden}"
+    listed = list_names(
+        [
+            small_group_text(g.name, g.n, "row", g.rate_before, g.rate_after)
+            for g in left_out.groups
+        ],
+        MAX_LISTED_GROUPS,
+    )
+    text = f"{subject} {verb(n, 'be')} left out of the constraint: {listed}.{hidden}"
+    over, value = left_out.over_all
+    if over and not math.isnan(value):
+        metric, rows = facts.goals[0].metric, left_out.rows
+        text += f" Over {over} the {metric} is {value:.3f} {rows}".rstrip() + "."
+    return text
+
+
+def _strata_left_out_texts(facts: UpdateFacts) -> Iterator[str]:
+    for goal in facts.goals:
+        if goal.n_strata_left_out:
+            yield (
+                f"Within {shown(goal.within)}, {n_of(goal.n_strata_left_out, 'stratum')} "
+                f"({n_of(goal.n_rows_left_out, 'row')}) {verb(goal.n_strata_left_out, 'be')} left "
+                f"out: too few groups have min_rows={goal.min_rows} rows there. Nothing is "
+                "promised about these people."
+            )
+
+
+def _unknown_text(facts: UpdateFacts) -> str:
+    """Return on how many known people the figures rest, and what the unknown could be."""
+    unknown, metric = facts.unknown, facts.goals[0].metric
+    if unknown is None:
+        return ""
+    if unknown.is_hidden:
+        text = (
+            f"The group of {n_of(unknown.n, 'row')} is not known. No figure and no total counts so "
+            "few people."
+        )
+    elif not unknown.by_probability:
+        text = (
+            f"The group of {n_of(unknown.n, 'row')} is not known. The {metric} rests on the "
+            f"{unknown.n_known:,} known rows; changes, volume and accuracy count all "
+            f"{unknown.n_people:,}."
+        )
+    else:
+        text = (
+            f"Groups are given by probabilities, and {unknown.n_known:,} of the "
+            f"{unknown.n_rows:,} rows have a certain group. The {metric} is that of expected rates."
+        )
+    low, high = unknown.calibrated
+    if math.isfinite(low):
+        text += (
+            f" If the probabilities are calibrated, the {metric} of these rows lies between "
+            f"{low:.3f} and {high:.3f} ({DRAWS_LEVEL:.0%} of draws)."
+        )
+    low, high = unknown.worst
+    if math.isfinite(low):
+        which = "which is exact" if unknown.is_exact else "a proven bound"
+        text += (
+            f" Whatever the unknown groups are, it lies between {low:.3f} and {high:.3f}, {which}."
+        )
+    return text
+
+
+def _undefined_text(facts: UpdateFacts) -> str:
+    if not math.isnan(facts.goals[0].before):
+        return ""
+    return (
+        f"The {facts.goals[0].metric} of the base model is undefined here: nobody is above the "
+        "threshold, or a group has no row with the label it is measured on."
+    )
+
+
+def _edit_text(facts: UpdateFacts) -> str:
+    if facts.target is None or not facts.target.edits:
+        return ""
+    edits = facts.target.edits
+    last = edits[-1]
+    by = "" if last.by is None else f", the last time by {plain(last.by)}"
+    times = "once" if len(edits) == 1 else f"{len(edits)} times"
+    text = f"The scorecard was edited by hand {times}{by}."
+    if last.offset == "keep":
+        text += " The cut is that of the earlier update."
+    return text
+
+
+def _small_terms_text(facts: UpdateFacts) -> str:
+    n, smallest = facts.n_small_terms, facts.smallest_category
+    if not n:
+        return ""
+    return (
+        f"{n_of(n, 'term')} of the scorecard {verb(n, 'describe')} fewer than {smallest} people, "
+        f"because min_category_size is below {smallest}. Such a term may tell about single people."
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# The four lines
+
+
+def _target_line(facts: UpdateFacts) -> str:
+    """Return what was asked, and what is expected on new people."""
+    target, promise = facts.target, facts.promise
+    if target is None:
+        return ""
+    asked = f"Target: {_goals_text(facts)}"
+    covered = _covered(facts)
+    if promise is not None:
+        with_confidence = f"with confidence {promise.confidence:g}, {covered}"
+        if promise.failure:
+            return f"{asked} for new people {with_confidence}."
+        return (
+            f"{facts.goals[0].text} is promised for new people {with_confidence}, if the rows are "
+            "new to the base model and new people come from the same population."
+        )
+    covered = f" {covered}" if covered else ""
+    if target.budget is not None:
+        asked = (
+            f"Budget: at most {target.budget:.1%} of the decisions may change. This is the best "
+            f"{facts.goals[0].metric} that was found"
+        )
+    if target.is_expectation:
+        expected = f" Expected on new people: {_expected_text(facts)}." if target.is_known else ""
+        return f"{asked}{covered}.{expected}{_strata_text(facts)}"
+    asked += " on the fit rows"
+    is_said = target.budget is not None or target.is_degenerate
+    outcome = "" if is_said else ". It is missed" if target.is_missed else ". It is reached"
+    return f"{asked}{covered}{outcome}.{_strata_text(facts)}"
+
+
+def _goals_text(facts: UpdateFacts) -> str:
+    return " and ".join(goal.text for goal in facts.goals if goal.bound is not None)
+
+
+def _expected_text(facts: UpdateFacts) -> str:
+    """Return the values that are expected of all constraints, with the interval of the first."""
+    assert facts.target is not None
+    texts = [
+        distinct(goal.expected, goal.bound, digits=3)
+        if goal.bound is not None
+        else f"{goal.expected:.3f}"
+        for goal in facts.goals
+    ]
+    low, high = facts.target.interval
+    texts[0] += f" ({LEVEL:.0%} interval for as many people: {low:.3f} to {high:.3f})"
+    return " and ".join(texts)
+
+
+def _strata_text(facts: UpdateFacts) -> str:
+    texts = (
+        f" Within {shown(goal.within)}, {n_of(goal.n_strata, 'stratum')} "
+        f"{verb(goal.n_strata, 'be')} compared."
+        for goal in facts.goals
+        if goal.within
+    )
+    return "".join(dict.fromkeys(texts))
+
+
+def _figures_line(facts: UpdateFacts) -> str:
+    """Return the metrics and the accuracy on the rows, before and after."""
+    figures = [_before_and_after(goal.metric, goal.before, goal.after) for goal in facts.goals]
+    first = facts.goals[0]
+    if first.other_metric:
+        figures[0] += f" ({_before_and_after(first.other_metric, *first.other)})"
+    if not math.isnan(facts.accuracy[1]):
+        figures.append(_before_and_after("accuracy", *facts.accuracy))
+    is_known = facts.rows != "fit rows" or (facts.target is not None and facts.target.is_known)
+    ending = "." if is_known else "; new rows may differ."
+    strata = _strata_text(facts) if facts.target is None else ""
+    return f"On the {facts.n_rows:,} {facts.rows}: {', '.join(figures)}{ending}{strata}"
+
+
+def _before_and_after(name: str, before: float, after: float) -> str:
+    return f"{name} {before:.3f} → {after:.3f}"
+
+
+def _changes_line(facts: UpdateFacts) -> str:
+    """Return who changes."""
+    n = facts.n_gains + facts.n_losses
+    if not n:
+        return "No decision changes."
+    return (
+        f"{n_of(n, 'decision')} {verb(n, 'change')} ({facts.change_rate:.1%}): "
+        f"{count(facts.n_gains)} {verb(facts.n_gains, 'gain')}, "
+        f"{count(facts.n_losses)} {verb(facts.n_losses, 'lose')}."
+    )
+
+
+def _limit_line(facts: UpdateFacts) -> str:
+    """Return the fewest changes that the same fairness needs."""
+    limit = facts.limit
+    if limit is None:
+        return ""
+    if limit.is_weighted:
+        return "With sample weights the limit is not given, because it counts people."
+    if math.isnan(limit.share) or not facts.change_rate:
+        return ""
+    known = _what_is_known(by_group=not limit.by_probability)
+    direction = "any" if facts.target is None else facts.target.direction
+    unit = {"gains_only": "gain", "losses_only": "loss"}.get(direction, "change")
+    return (
+        f"No method that knows {known} could reach this fairness with fewer than "
+        f"{n_of(limit.n_fewest, unit)} ({limit.share:.1%})."
+    )
+
+
+def _what_is_known(*, by_group: bool) -> str:
+    return "every group" if by_group else "the probabilities of the groups"
+
+
+# ---------------------------------------------------------------------------------------------
+# Groups
+
+
+def _covered(facts: UpdateFacts) -> str:
+    """Return the groups that the constraint compares, such as "for the groups a, b".
+
+    The phrase is empty if no group is left out, unless it states numbers of held-out rows. It then
+    names the groups that are not covered, too.
+    """
+    if not facts.covered:
+        return ""
+    n = len(facts.covered)
+    if not facts.has_names:
+        all_groups = f"the {facts.n_groups} groups"
+        return f"for {n} groups" if n == facts.n_groups else f"for {n} of {all_groups}"
+    names = []
+    for name, size in facts.covered:
+        held_out = "" if size is None else f" ({n_of(size, 'held-out row')})"
+        names.append(f"{shorten(name, LONGEST_NAME)}{held_out}")
+    text = f"for the groups {list_names(names, MAX_LISTED_GROUPS)}"
+    if facts.not_covered:
+        others = [shorten(name, LONGEST_NAME) for name in facts.not_covered]
+        text += f", but not for {list_names(others, MAX_LISTED_GROUPS)}"
+    return text
+
+
+def _smallest_cell(facts: UpdateFacts) -> str:
+    """Return the size of the smallest cell in words, with its name where names are known.
+
+    A cell is a group in a stratum of one constraint, with the true label where that counts.
+    """
+    assert facts.target is not None
+    (name, size), fewest = facts.target.smallest, facts.target.fewest_shown
+    few = f"fewer than {fewest} rows" if size < fewest else n_of(size, "row")
+    return f"the smallest cell, {name}, has {few}" if name else f"the smallest cell has {few}"
+
+
+# ---------------------------------------------------------------------------------------------
+# What goes beyond the status
+
+
+def further_sentences(facts: UpdateFacts) -> list[str]:
+    """Return what else is known: expected changes, how changed people score, and remarks."""
+    target = facts.target
+    sentences = [*_expected_sentences(target), *outscoring_sentences(facts.outscoring)]
+    if target is not None and facts.promise is None and facts.change_rate:
+        if target.direction_kept != target.direction:
+            chosen = "gains" if target.direction_kept == "gains_only" else "losses"
+            sentences.append(f"The search compared the directions and chose {chosen} only.")
+        if target.nearness > NOTICED_NEARNESS:
+            sentences.append(
+                "Of two people with the same points, the one nearer to the threshold changes first."
+            )
+    if target is not None and target.edits:
+        sentences += _edit_sentences(target.edits[-1])
+    if facts.limit is not None and facts.change_rate:
+        sentences += _limit_sentences(facts.limit)
+    if facts.unknown is not None and (without := facts.unknown.without_interval):
+        named = " and ".join(f"the {metric}" for metric in without)
+        sentences.append(
+            f"How far {named} could move with the unknown groups is not given: only the first "
+            "constraint has such an interval, if it is a ratio or a difference of rates of all "
+            "people."
+        )
+    return [*sentences, *filter(None, [facts.goals[0].meaning.strip()])]
+
+
+def _expected_sentences(target: AskedTarget | None) -> Iterator[str]:
+    if target is not None and target.is_known:
+        text = f"{target.change_rate:.1%} of the decisions on new people are expected to change"
+        if not math.isnan(target.accuracy):
+            text += f", with an accuracy of {target.accuracy:.3f}"
+        yield f"{text}."
+
+
+def outscoring_sentences(figures: Mapping[str, Estimate]) -> list[str]:
+    """Return a sentence for gains and one for losses; none for what does not occur."""
+    return list(filter(None, (outscoring_text(change, one) for change, one in figures.items())))
+
+
+def _edit_sentences(last: EditRecord) -> Iterator[str]:
+    if last.pinned:
+        names: Sequence[str] = [plain(name) for name in last.pinned]
+        yield f"The edit pinned {n_of(len(names), 'term')}: {list_names(names)}."
+    if last.refit:
+        yield "All terms that were neither edited nor pinned were fitted again."
+
+
+def _limit_sentences(limit: NeededChanges) -> Iterator[str]:
+    if not limit.is_exact and not math.isnan(limit.share):
+        yield "The limit is a proven lower bound: the exact number was not found in time."
+    if math.isfinite(limit.known_share):
+        yield (
+            "Only people of a known group have to change for the same fairness. Among them "
+            f"{limit.known_changed:.1%} change, and at least {limit.known_share:.1%} have to."
+        )
