@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from commod.bounds._general import TIME_LIMIT, fewest_changes_of
 from commod.bounds._integer import Answer
 from commod.exceptions import InputError
-from commod.metrics._cells import Cells, Strata, strata_of
-from commod.metrics._comparison import GroupComparison
+from commod.metrics._cells import Cells, GroupComparison, Strata, strata_of
 from commod.metrics._constraint import (
     FALSE_POSITIVE_RATE,
     SELECTION_RATE,

@@ -15,8 +15,14 @@ from commod._data.arrays import Floats, Mask
 from commod.bounds._counts import fewest_number
 from commod.bounds._general import fewest_changes_of
 from commod.exceptions import InputError
-from commod.metrics._cells import Cells, Strata, count_cells, fairness_of, worst_value
-from commod.metrics._comparison import GroupComparison
+from commod.metrics._cells import (
+    Cells,
+    GroupComparison,
+    Strata,
+    count_cells,
+    fairness_of,
+    worst_value,
+)
 from commod.metrics._constraint import Constraint
 from commod.metrics._language import AllOf, FairnessConstraint, bounded
 

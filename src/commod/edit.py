@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.arrays import Floats, Mask
-from commod._data.codes import check_text
+from commod._data.columns import check_text
 from commod._data.encoding import CategoryTerms, Encoding
 from commod._record import (
     AnyEdit,

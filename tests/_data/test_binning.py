@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from commod._data.binning import bin_edges, roundest_number
+from commod._data.encoding import bin_edges, roundest_number
 
 quick = settings(deadline=None, max_examples=25)
 value = st.one_of(

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commod._data.codes import code_array, code_list, code_series, joint_codes, plain
+from commod._data.columns import code_array, code_list, code_series, joint_codes, plain
 
 NAN = math.nan
 quick = settings(deadline=None, max_examples=20)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commod._data.spark_lookup import (
+from commod._data.frames import (
     VALUES_PER_SLOT,
     SparkLookup,
     number_slots,

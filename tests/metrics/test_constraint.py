@@ -11,8 +11,7 @@ from commod._record import Request
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.metrics import fairness_value
-from commod.metrics._cells import Cells, worst_value
-from commod.metrics._comparison import CellRows, comparisons
+from commod.metrics._cells import CellRows, Cells, comparisons, worst_value
 from commod.metrics._constraint import (
     CONSTRAINTS,
     FALSE_POSITIVE_RATE,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from commod._reporting.audit.scores import RankedScores
 from commod.exceptions import InputError
 from commod.metrics import outscoring_probability
-from commod.metrics._outscoring import Sides
+from commod.metrics._changes import Sides
 
 PERSON = st.tuples(
     st.sampled_from([0.0, 0.1, 0.3, 0.3001, 0.5, 0.9]),  # score

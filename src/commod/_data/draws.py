@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.columns import Column, Scalar
-from commod._data.frames import TEXT_TYPES, as_lazy
-from commod._data.spark_lookup import is_spark, spark_functions
+from commod._data.frames import TEXT_TYPES, as_lazy, is_spark, spark_functions
 from commod._data.tables import FreeNames
 from commod._io.queries import quoted
 from commod.exceptions import InputError

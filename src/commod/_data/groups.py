@@ -11,7 +11,15 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.codes import Coded, check_text, code_array, code_series, joint_codes, plain
+from commod._data.columns import (
+    Coded,
+    check_text,
+    code_array,
+    code_series,
+    joint_codes,
+    plain,
+    read_columns,
+)
 from commod._data.labels import (
     binary_outcome,
     binary_outcomes,
@@ -22,7 +30,7 @@ from commod._data.labels import (
     read_labels,
 )
 from commod._data.tables import check_same_rows, from_native
-from commod._text import list_names, n_of, shown
+from commod._text import did_you_mean, list_names, n_of, shown
 from commod.exceptions import InputError, InputTypeError
 
 CERTAIN = 1 - 1e-9  # a group with this probability is known
@@ -448,6 +456,122 @@ def _column_labels(frame: Any, native: nw.DataFrame[Any]) -> list[Hashable]:
 
 
 # ---------------------------------------------------------------------------------------------
+# The columns that people are compared within: columns of X, or control features
+
+UNNAMED = "control_features"  # the name of a column that has none
+
+
+@dataclass(frozen=True)
+class ControlFeatures:
+    """Columns that people may be compared within, by name. A column is read where it is needed."""
+
+    values: dict[str, Any]
+    n_rows: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the columns; that of a column without a name is UNNAMED."""
+        return tuple(self.values)
+
+    def strata(self, name: str) -> Groups:
+        """Return the stratum of each row in the column `name`.
+
+        A column without a name is taken for it.
+
+        Examples
+        --------
+        >>> columns = read_control_features({"unit": ["a", "b"], "band": [1, None]}, 2)
+        >>> columns.strata("unit").labels
+        ('a', 'b')
+        >>> columns.strata("units")
+        Traceback (most recent call last):
+        commod.exceptions.InputError: control_features has no column 'units'; it has unit, band. Did
+        you mean 'unit'?
+        """
+        known = UNNAMED if self.names == (UNNAMED,) else name
+        if known not in self.values:
+            raise InputError(
+                f"control_features has no column {name!r}; it has {list_names(self.names)}."
+                f"{did_you_mean(name, self.names)}",
+                parameter="control_features",
+            )
+        return read_stratum_column(self.values[known], self.n_rows, known)
+
+
+def read_control_features(control_features: Any, n_rows: int) -> ControlFeatures:
+    """Return the columns of `control_features`.
+
+    A column is a series, an array (n,), an array (n, 1), or one of a frame or a dict. A column
+    without a name is called "control_features".
+    """
+    named = columns_by_name(control_features, "control_features")
+    if named is not None:
+        names = {name: UNNAMED if name in (None, "") else str(name) for name in named}
+        return ControlFeatures({names[name]: named[name] for name in named}, n_rows)
+    array = array_of_values(control_features)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InputError(
+            "control_features must be one value per row, or a frame or a dict of named columns; "
+            f"got shape {array.shape}.",
+            parameter="control_features",
+        )
+    return ControlFeatures({UNNAMED: array}, n_rows)
+
+
+def read_stratum_column(
+    values: Any, n_rows: int, name: str, parameter: str = "control_features"
+) -> Groups:
+    """Return the stratum of each row of one column; missing values are refused.
+
+    `values` is a narwhals series or an array (n,), `name` is that of the column, and `parameter` is
+    what the caller passed it as.
+    """
+    place = f"{parameter}[{name!r}]" if name != parameter else parameter
+    coded = code_values(values, place, "stratum", parameter=parameter)
+    check_values(coded, place, parameter, n_rows)
+    refuse_missing(int((coded.codes < 0).sum()), n_rows, place, parameter)
+    return sorted_groups(coded)
+
+
+def read_condition(X: Any, name: str) -> Groups:
+    """Return the strata of the column `name` of X; missing values are refused.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> read_condition(pd.DataFrame({"unit": ["b", "a", "b"]}), "unit").labels
+    ('a', 'b')
+    """
+    columns = {column.name: column for column in read_columns(X, only={name})}
+    if name not in columns:
+        names = list(columns)
+        raise InputError(
+            f"A constraint is within {shown(name)}, but X has no such column (columns: "
+            f"{list_names(names)}).{did_you_mean(name, names)}",
+            parameter="constraints",
+        )
+    column = columns[name]
+    n_missing = int(column.is_missing().sum())
+    refuse_missing(n_missing, len(column), f"Column {shown(name)}", "constraints")
+    if column.kind == "numeric":
+        return sorted_groups(code_array(column.values))
+    return sorted_groups(Coded(column.values, list(column.categories)))
+
+
+def refuse_missing(n_missing: int, n_rows: int, place: str, parameter: str) -> None:
+    """Refuse a column of strata with missing values; `place` names the column."""
+    if n_missing:
+        raise InputError(
+            f"{place} has {n_of(n_missing, 'missing value')} in {n_rows:,} rows, and people are "
+            "compared within its values. Give them a value of their own, such as 'unknown', or "
+            "drop these rows.",
+            parameter=parameter,
+        )
+
+
+# ---------------------------------------------------------------------------------------------
 # Decisions together with true labels, groups and weights
 
 
@@ -457,6 +581,7 @@ class GroupedDecisions:
 
     `y_pred` and `y_true` hold the labels as they were passed. `decisions` and `outcomes` say where
     these equal the positive label. `y_true` and `outcomes` are None where true labels are unknown.
+    `columns` are the control features; None where there are none.
     """
 
     y_pred: NDArray[Any]
@@ -465,20 +590,20 @@ class GroupedDecisions:
     outcomes: NDArray[np.bool_] | None
     groups: Groups
     weight: NDArray[np.float64]
+    columns: ControlFeatures | None = None
 
 
 def read_decisions(
-    y_true: Any, y_pred: Any, sensitive_features: Any, pos_label: Any, sample_weight: Any = None
+    y_true: Any,
+    y_pred: Any,
+    sensitive_features: Any,
+    pos_label: Any,
+    sample_weight: Any = None,
+    control_features: Any = None,
 ) -> GroupedDecisions:
     """Return checked decisions; `y_true` may be None, and otherwise uses the same two labels."""
-    check_same_rows(
-        {
-            "y_pred": y_pred,
-            "y_true": y_true,
-            "sensitive_features": sensitive_features,
-            "sample_weight": sample_weight,
-        }
-    )
+    given = {"y_pred": y_pred, "y_true": y_true, "sensitive_features": sensitive_features}
+    check_same_rows({**given, "sample_weight": sample_weight, UNNAMED: control_features})
     labels: NDArray[Any] | None = None
     outcomes: NDArray[np.bool_] | None = None
     if y_true is None:
@@ -489,4 +614,7 @@ def read_decisions(
         outcomes, decisions = binary_outcomes((labels, pred), ("y_true", "y_pred"), pos_label)
     groups = read_groups(sensitive_features, len(pred))
     weight = check_weights(sample_weight, len(pred))
-    return GroupedDecisions(pred, decisions, labels, outcomes, groups, weight)
+    columns = None
+    if control_features is not None:
+        columns = read_control_features(control_features, len(pred))
+    return GroupedDecisions(pred, decisions, labels, outcomes, groups, weight, columns)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.arrays import Mask
-from commod._data.codes import check_text, code_series, is_numeric, plain
+from commod._data.columns import check_text, code_series, is_numeric, plain
 from commod._data.frames import objects
 from commod._data.tables import as_array, from_native
 from commod._text import did_you_mean, list_names, n_of, shown

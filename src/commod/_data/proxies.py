@@ -8,8 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.codes import code_array, joint_codes
-from commod._data.columns import Column
+from commod._data.columns import Column, code_array, joint_codes
 
 # A column with this area or more nearly determines the group. A copy of the group with one of ten
 # rows altered at random has 0.9, and the strongest column of the bundled data sets has 0.79: so the

@@ -34,8 +34,7 @@ import numpy as np
 
 from commod._data.arrays import Floats
 from commod._data.base_model import check_ready, model_columns, names_of_model, proba_of_model
-from commod._data.frames import GLOB, hive_columns, no_column, open_frame, parquet_pattern
-from commod._data.spark_lookup import is_spark
+from commod._data.frames import GLOB, hive_columns, is_spark, no_column, open_frame, parquet_pattern
 from commod._data.tables import FreeNames
 from commod._io.optional import import_optional
 from commod._io.queries import quoted

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from commod._data.arrays import Codes, Floats, Mask
 from commod._data.encoding import TermTable
 from commod._statistics.promises import drawn_rates
-from commod.metrics._comparison import GroupComparison
+from commod.metrics._cells import GroupComparison
 from commod.metrics._constraint import Constraint
 
 N_FOLDS = 5

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.arrays import Floats, Mask
-from commod._data.codes import plain
-from commod._data.columns import column_without_values
+from commod._data.columns import column_without_values, plain
 from commod._data.encoding import Encoding, TermTable
 from commod._evidence.cut import evidence, path_of, stop_on
 from commod._evidence.search import costs_at

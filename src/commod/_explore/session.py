@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from commod import constraints
-from commod._data.codes import plain
+from commod._data.columns import plain
 from commod._explore import views
 from commod._explore.draft import Draft, FittedBase, OutdatedError, Turns
 from commod._explore.edits import FittedRows, PeopleOfFit, build, without_warnings

@@ -34,7 +34,7 @@ from commod._statistics.intervals import (
     ratio_null_variance,
     ratio_safe_bound,
 )
-from commod.metrics._comparison import GroupComparison
+from commod.metrics._cells import GroupComparison
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 
 N_SAMPLES = 1000  # draws of new samples, in pairs of opposite chance

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from commod._data.arrays import Mask
 from commod._data.base_model import BaseScores
-from commod._data.codes import plain
-from commod._data.columns import Column
+from commod._data.columns import Column, plain
 from commod._data.disclosure import FEWEST_DESCRIBED, in_totals
 from commod._data.groups import read_groups
 from commod._data.labels import check_length, distinct_labels, read_labels
@@ -25,9 +24,9 @@ from commod._text import did_you_mean, label_text, list_names, n_of
 from commod.bounds._blind import BlindChanges, BlindPeople
 from commod.bounds._limits import fewest_expected_changes
 from commod.exceptions import InputError
+from commod.metrics._changes import Sides, change_shares
 from commod.metrics._constraint import Constraint
 from commod.metrics._language import FairnessConstraint, bounded
-from commod.metrics._outscoring import Sides, change_shares
 from commod.updates._fit_rows import read_strata
 from commod.updates._interface import AllowedChanges, Decisions, RawRows
 from commod.updates.base import BaseUpdate, expected_moves

@@ -20,8 +20,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from commod._data.codes import plain
-from commod._data.columns import Column
+from commod._data.columns import Column, plain
 from commod._data.disclosure import FEWEST_DESCRIBED, in_totals
 from commod._data.encoding import TermTable
 from commod._data.parameters import check_choice, check_flag, check_number_parameter

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from commod._data.codes import code_array, joint_codes
-from commod._data.columns import UNNAMED, Column, Scalar, read_columns
+from commod._data.columns import UNNAMED, Column, Scalar, code_array, joint_codes, read_columns
 from commod._data.encoding import BinTerms, ColumnTerms, NumericTerms
 from commod._data.groups import Groups, read_groups
 from commod._data.labels import check_length, read_labels

@@ -222,9 +222,11 @@ class LimitRows:
         direction: str,
         pos_label: Any,
         favorable_label: Any,
+        control_features: Any = None,
     ) -> LimitRows:
         """Return the checked rows; `y_true` is None where no constraint needs labels."""
-        given = read_decisions(y_true, y_pred, sensitive_features, pos_label)
+        people = (sensitive_features, pos_label, None, control_features)
+        given = read_decisions(y_true, y_pred, *people)
         groups = given.groups.labels
         if len(groups) < 2:
             raise InputError(

@@ -29,7 +29,7 @@ from commod.bounds._integer import (
     time_left,
 )
 from commod.bounds._levels import IntArray, RateRowCounts, solve_rate_rows
-from commod.metrics._comparison import GroupComparison, Measures
+from commod.metrics._cells import GroupComparison, Measures
 
 TIME_LIMIT = 5.0  # seconds
 

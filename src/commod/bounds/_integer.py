@@ -30,8 +30,7 @@ import numpy as np
 
 from commod._data.arrays import Floats
 from commod.bounds._levels import IntArray, largest_denominator
-from commod.metrics._cells import DIGITS
-from commod.metrics._comparison import GroupComparison, Measures
+from commod.metrics._cells import DIGITS, GroupComparison, Measures
 
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult

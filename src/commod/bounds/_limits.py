@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from commod._data.arrays import Floats
 from commod._data.parameters import check_number_parameter
-from commod._data.strata import read_control_features
-from commod._data.tables import check_same_rows
 from commod.bounds._counts import (
     CountProblem,
     Flips,
@@ -30,8 +28,8 @@ from commod.bounds._general import TIME_LIMIT, fewest_changes_of
 from commod.bounds._levels import IntArray, RateRowCounts, relaxed_gap_costs
 from commod.exceptions import InputError
 from commod.metrics._cells import Cells, count_cells
-from commod.metrics._conditional import strata_on_rows
 from commod.metrics._constraint import ConstraintLike, missing_labels
+from commod.metrics._fairness import strata_on_rows
 from commod.metrics._named_constraints import read_constraints
 
 
@@ -189,14 +187,11 @@ def minimal_changes(
         direction=direction,
         pos_label=pos_label,
         favorable_label=favorable_label,
+        control_features=control_features,
     )
-    columns = None
-    if control_features is not None:
-        check_same_rows({"y_pred": y_pred, "control_features": control_features})
-        columns = read_control_features(control_features, rows.n_rows)
     strata = {}
     for constraint in requirements.constraints:
-        found = strata_on_rows(constraint, rows.given, columns)
+        found = strata_on_rows(constraint, rows.given)
         if found is None:
             rows.problem(constraint)
         else:

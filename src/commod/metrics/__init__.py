@@ -7,28 +7,27 @@ weights and rounded once. So a P-rule of four fifths is the float 0.8 and passes
 
 from commod.metrics._changes import (
     ChangeCounts,
+    OutscoringProbability,
+    PairShare,
     ScoreAgreement,
     change_locality,
     change_rate,
     count_changes,
+    outscoring_probability,
     score_agreement,
 )
 from commod.metrics._fairness import (
     GroupRates,
+    adverse_impact_ratio,
     disparate_mistreatment,
     fairness_by_stratum,
     fairness_value,
     false_positive_rate_difference,
     group_rates,
     p_rule,
+    standardized_mean_difference,
     true_positive_rate_difference,
 )
-from commod.metrics._outscoring import (
-    OutscoringProbability,
-    PairShare,
-    outscoring_probability,
-)
-from commod.metrics._reference import adverse_impact_ratio, standardized_mean_difference
 from commod.metrics._roc import (
     RocComparison,
     RocGap,

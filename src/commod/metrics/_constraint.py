@@ -2,7 +2,7 @@
 
 A constraint compares one or more numbers between groups and combines them into one number, its
 metric. Code that depends on the kind of constraint asks the object; no other file compares names.
-`_comparison.py` says how a constraint follows from counts.
+`_cells.py` says how a constraint follows from counts.
 
 A text states one constraint or several: "demographic parity >= 0.8 within 'department'". The
 name of a constraint has underscores and no bound: "demographic_parity within 'department'".

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import Any, TypedDict
 
 import numpy as np
 
-from commod._data.groups import GroupedDecisions, read_decisions
-from commod._data.strata import ControlFeatures
-from commod.metrics._cells import fairness_of, group_shares
-from commod.metrics._conditional import (
-    read_rows,
-    strata_on_rows,
-    values_by_stratum,
-    within_columns,
+from commod._data.arrays import Floats
+from commod._data.groups import (
+    UNNAMED,
+    GroupedDecisions,
+    Groups,
+    read_decisions,
+    read_groups,
 )
-from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
-
-# ---------------------------------------------------------------------------------------------
-# Fairness
+from commod._data.labels import check_weights, is_label_in, read_scores
+from commod._data.tables import check_same_rows
+from commod._text import did_you_mean, list_names, shown
+from commod.exceptions import InputError
+from commod.metrics._cells import Cells, Strata, fairness_of, group_shares, strata_of, worst_value
+from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint, missing_labels
+from commod.metrics._measures import Within
 
 
 def p_rule(
@@ -61,15 +65,8 @@ def p_rule(
     >>> p_rule(None, [1, 0, 1, 1], sensitive_features=["a", "a", "b", "b"])
     0.5
     """
-    return fairness_value(
-        "demographic_parity",
-        y_true,
-        y_pred,
-        sensitive_features=sensitive_features,
-        pos_label=pos_label,
-        sample_weight=sample_weight,
-        control_features=control_features,
-    )
+    people = (sensitive_features, pos_label, sample_weight, control_features)
+    return value_on_rows(*_read("demographic_parity", y_true, y_pred, *people))
 
 
 def true_positive_rate_difference(
@@ -103,15 +100,8 @@ def true_positive_rate_difference(
     ... )
     0.5
     """
-    return fairness_value(
-        "true_positive_rate_parity",
-        y_true,
-        y_pred,
-        sensitive_features=sensitive_features,
-        pos_label=pos_label,
-        sample_weight=sample_weight,
-        control_features=control_features,
-    )
+    people = (sensitive_features, pos_label, sample_weight, control_features)
+    return value_on_rows(*_read("true_positive_rate_parity", y_true, y_pred, *people))
 
 
 def false_positive_rate_difference(
@@ -143,15 +133,8 @@ def false_positive_rate_difference(
     ... )
     0.5
     """
-    return fairness_value(
-        "false_positive_rate_parity",
-        y_true,
-        y_pred,
-        sensitive_features=sensitive_features,
-        pos_label=pos_label,
-        sample_weight=sample_weight,
-        control_features=control_features,
-    )
+    people = (sensitive_features, pos_label, sample_weight, control_features)
+    return value_on_rows(*_read("false_positive_rate_parity", y_true, y_pred, *people))
 
 
 def disparate_mistreatment(
@@ -186,15 +169,8 @@ def disparate_mistreatment(
     ... )
     1.5
     """
-    return fairness_value(
-        "equalized_odds",
-        y_true,
-        y_pred,
-        sensitive_features=sensitive_features,
-        pos_label=pos_label,
-        sample_weight=sample_weight,
-        control_features=control_features,
-    )
+    people = (sensitive_features, pos_label, sample_weight, control_features)
+    return value_on_rows(*_read("equalized_odds", y_true, y_pred, *people))
 
 
 def fairness_value(
@@ -240,7 +216,7 @@ def fairness_value(
     0.5
     """
     people = (sensitive_features, pos_label, sample_weight, control_features)
-    return value_on_rows(*_read_constraint(constraints, y_true, y_pred, *people))
+    return value_on_rows(*_read(constraints, y_true, y_pred, *people))
 
 
 def fairness_by_stratum(
@@ -283,27 +259,73 @@ def fairness_by_stratum(
     {'day': 0.5, 'night': 0.0}
     """
     people = (sensitive_features, pos_label, sample_weight, control_features)
-    return values_by_stratum(*_read_constraint(constraints, y_true, y_pred, *people))
+    constraint, rows = _read(constraints, y_true, y_pred, *people)
+    assert constraint.within is not None
+    every = replace(constraint, within=constraint.within._replace(over="every"))
+    strata = strata_on_rows(every, rows)
+    assert strata is not None
+    codes, n_groups = rows.groups.codes, len(rows.groups.labels)
+    table = Cells.of(every, codes, n_groups, rows.outcomes, strata={every: strata})
+    compared = table.comparisons(0, table.totals(rows.weight))
+    positives = table.totals(rows.weight * rows.decisions).ravel()
+    labels = _column_of(constraint.within, rows).labels
+    values: dict[Hashable, float] = dict.fromkeys(labels, math.nan)
+    for number, label in enumerate(strata.labels):
+        here = [comparison for comparison in compared if comparison.stratum == number]
+        values[label] = worst_value(every, here, positives)
+    return values
 
 
-def _read_constraint(
+def _read(
     constraints: ConstraintLike, y_true: Any, y_pred: Any, *people: Any
-) -> tuple[Constraint, GroupedDecisions, ControlFeatures | None]:
-    """Return the constraint with its condition, the checked rows and the control features."""
+) -> tuple[Constraint, GroupedDecisions]:
+    """Return the constraint and the checked rows.
+
+    A constraint without a condition gets that of the one column of control features, if there is
+    one; every group that occurs in a stratum counts then.
+    """
     constraint = get_constraint(constraints)
-    rows, columns = read_rows(y_true if constraint.needs_labels else None, y_pred, *people)
-    return within_columns(constraint, columns), rows, columns
+    rows = read_decisions(y_true if constraint.needs_labels else None, y_pred, *people)
+    if rows.columns is None or constraint.within is not None:
+        return constraint, rows
+    if len(rows.columns.names) != 1:
+        raise InputError(
+            f"control_features has {len(rows.columns.names)} columns, and a constraint without a "
+            "condition does not say which one is meant. Pass one column. Combine several into one "
+            "first.",
+            parameter="control_features",
+        )
+    return constraint.conditional(Within(rows.columns.names[0], min_rows=1)), rows
 
 
-def value_on_rows(
-    constraint: Constraint, rows: GroupedDecisions, columns: ControlFeatures | None = None
-) -> float:
-    """Return the value of a constraint on checked rows; `columns` holds the control features."""
-    strata = strata_on_rows(constraint, rows, columns)
+def value_on_rows(constraint: Constraint, rows: GroupedDecisions) -> float:
+    """Return the value of a constraint on checked rows."""
+    strata = strata_on_rows(constraint, rows)
     codes, n_groups = rows.groups.codes, len(rows.groups.labels)
     return fairness_of(
         constraint, rows.decisions, rows.outcomes, codes, n_groups, rows.weight, strata
     )
+
+
+def strata_on_rows(constraint: Constraint, rows: GroupedDecisions) -> Strata | None:
+    """Return the strata of a constraint; None where it has no condition."""
+    if rows.outcomes is None and constraint.needs_labels:
+        raise missing_labels(constraint)
+    if constraint.within is None:
+        return None
+    column, groups = _column_of(constraint.within, rows), rows.groups
+    people = groups.codes, len(groups.labels), rows.outcomes, rows.weight > 0
+    return strata_of(constraint, column.codes, column.labels, *people)
+
+
+def _column_of(within: Within, rows: GroupedDecisions) -> Groups:
+    if rows.columns is None:
+        raise InputError(
+            f"The constraint compares people within {within.column!r}, but control_features is "
+            f"missing. Pass that column: control_features=data[{within.column!r}].",
+            parameter=UNNAMED,
+        )
+    return rows.columns.strata(within.column)
 
 
 class GroupRates(TypedDict):
@@ -376,3 +398,133 @@ def _rates_by_group(rows: GroupedDecisions) -> list[list[float]]:
     )
     codes, n_groups = rows.groups.codes, len(rows.groups.labels)
     return [group_shares(events, codes, n_groups, counted).tolist() for events, counted in rates]
+
+
+# ---------------------------------------------------------------------------------------------
+# Compare each group with one reference group, as credit teams report it
+
+
+def adverse_impact_ratio(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    reference: Any = None,
+    pos_label: Any = 1,
+    sample_weight: Any = None,
+) -> dict[Hashable, float]:
+    """Return each group's rate of `pos_label` divided by the rate of a reference group.
+
+    `pos_label` should be the favourable label: the ratio of denials says little about approvals.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,) or None
+        Ignored, as in Fairlearn.
+    y_pred : array-like of shape (n_samples,)
+        Decisions.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_sensitive)
+        Group of each row.
+    reference : label of a group, default=None
+        The group that the others are compared with. None: the group with the highest rate, so
+        that no ratio exceeds 1 and the smallest one is the P-rule.
+    pos_label : label, default=1
+        The label whose rates are compared.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weight of each row.
+
+    Returns
+    -------
+    dict
+        The ratio of each group, keyed by the group's label; 1 for the reference. NaN where a rate
+        is undefined, or where nobody of the reference has `pos_label`.
+
+    Examples
+    --------
+    >>> decisions, group = [1, 0, 0, 1, 1, 0], ["a", "a", "a", "b", "b", "b"]
+    >>> adverse_impact_ratio(None, decisions, sensitive_features=group)
+    {'a': 0.5, 'b': 1.0}
+    """
+    rows = read_decisions(None, y_pred, sensitive_features, pos_label, sample_weight)
+    labels = rows.groups.labels
+    rates = group_shares(rows.decisions, rows.groups.codes, len(labels), rows.weight)
+    highest = rates[reference_index(labels, reference, rates)]
+    ratios = rates / highest if highest > 0 else np.full(len(rates), math.nan)
+    return dict(zip(labels, ratios.tolist(), strict=True))
+
+
+def standardized_mean_difference(
+    scores: Any,
+    *,
+    sensitive_features: Any,
+    reference: Any = None,
+    sample_weight: Any = None,
+) -> dict[Hashable, float]:
+    """Return how far each group's mean score lies from a reference group's, in standard deviations.
+
+    The value of a group is (its mean score − mean score of the reference) / standard deviation of
+    the scores of all rows.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_samples,)
+        Scores in [0, 1].
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_sensitive)
+        Group of each row.
+    reference : label of a group, default=None
+        The group that the others are compared with. None: the group with the highest mean score.
+        Name it where a high score is bad for the person, as a probability of default is.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weight of each row in means and standard deviation.
+
+    Returns
+    -------
+    dict
+        The difference of each group, keyed by the group's label; 0 for the reference. NaN where
+        all scores are equal, or where a group has no weight.
+
+    Examples
+    --------
+    >>> result = standardized_mean_difference(
+    ...     [0.2, 0.4, 0.6, 0.8], sensitive_features=["a", "a", "b", "b"], reference="b"
+    ... )
+    >>> {group: round(value, 3) for group, value in result.items()}
+    {'a': -1.789, 'b': 0.0}
+    """
+    check_same_rows(
+        {
+            "scores": scores,
+            "sensitive_features": sensitive_features,
+            "sample_weight": sample_weight,
+        }
+    )
+    values = read_scores(scores, "scores")
+    groups = read_groups(sensitive_features, len(values))
+    weight = check_weights(sample_weight, len(values))
+    labels = groups.labels
+    means = group_shares(values, groups.codes, len(labels), weight)
+    deviation = math.sqrt(
+        np.average((values - np.average(values, weights=weight)) ** 2, weights=weight)
+    )
+    index = reference_index(labels, reference, means)
+    return dict(zip(labels, mean_differences(means, index, deviation).tolist(), strict=True))
+
+
+def mean_differences(means: Floats, reference: int, deviation: float) -> Floats:
+    """Return (mean − mean of the reference) / standard deviation, shape (n_groups,)."""
+    if not deviation > 0:
+        return np.full(len(means), math.nan)
+    return (means - means[reference]) / deviation
+
+
+def reference_index(labels: Any, reference: Any, values: Floats) -> int:
+    """Return the position of the reference group: as named, or that of the highest value."""
+    if reference is None:
+        return 0 if np.isnan(values).all() else int(np.nanargmax(values))
+    if not is_label_in(reference, list(labels)):
+        raise InputError(
+            f"reference={shown(reference)} is not a group; the groups are {list_names(labels)}."
+            f"{did_you_mean(reference, labels)}",
+            parameter="reference",
+        )
+    return next(i for i, label in enumerate(labels) if label == reference)

@@ -9,10 +9,10 @@ from numbers import Real
 from types import EllipsisType
 from typing import Any, ClassVar, Self
 
+from commod._data.groups import read_decisions
 from commod._data.parameters import check_choice, check_number_parameter
 from commod._text import did_you_mean, shown
 from commod.exceptions import InputError, InputTypeError
-from commod.metrics._conditional import read_rows
 from commod.metrics._constraint import Comparing, Constraint, find_form
 from commod.metrics._fairness import value_on_rows
 from commod.metrics._measures import MEASURES, Measure, Within
@@ -568,15 +568,9 @@ def _values(
             ".within('department').",
             parameter="control_features",
         )
-    rows, columns = read_rows(
-        y_true if needs_labels else None,
-        decisions,
-        sensitive_features,
-        pos_label,
-        sample_weight,
-        control_features,
-    )
-    return [value_on_rows(part.constraint, rows, columns) for part in parts]
+    people = (sensitive_features, pos_label, sample_weight, control_features)
+    rows = read_decisions(y_true if needs_labels else None, decisions, *people)
+    return [value_on_rows(part.constraint, rows) for part in parts]
 
 
 def check_compatible(parts: Sequence[FairnessConstraint], parameter: str = "parts") -> None:

@@ -33,8 +33,8 @@ from commod._data.tables import check_same_rows
 from commod._record import AreaBetween, Estimate
 from commod._text import list_names
 from commod.exceptions import DataWarning, InputError
-from commod.metrics._outscoring import UNDEFINED, PairShare, as_pair_share, pair_share_interval
-from commod.metrics._reference import reference_index
+from commod.metrics._changes import UNDEFINED, PairShare, as_pair_share, pair_share_interval
+from commod.metrics._fairness import reference_index
 
 IntArray = NDArray[np.intp]
 

@@ -22,9 +22,15 @@ from scipy.special import logit
 from commod._data.columns import Column as RawColumn
 from commod._data.columns import read_columns, type_of
 from commod._data.encoding import ColumnTerms, Encoding, matching_column
-from commod._data.frames import TEXT_TYPES, has_collations, with_binary_text
+from commod._data.frames import (
+    TEXT_TYPES,
+    SparkLookup,
+    has_collations,
+    is_spark,
+    with_binary_text,
+    with_looked_up,
+)
 from commod._data.parameters import check_flag
-from commod._data.spark_lookup import SparkLookup, is_spark, with_looked_up
 from commod._data.tables import FreeNames
 from commod._io.queries import quoted
 from commod._record import Value

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from commod._data.codes import code_array
+from commod._data.columns import code_array
 from commod._data.encoding import ColumnTerms, NumericTerms
 from commod._io.optional import import_optional
 from commod._record import Value, to_plain

@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from commod._data.codes import check_text
+from commod._data.columns import check_text
 from commod._data.parameters import check_flag
 from commod._io.files import write_whole
 from commod._record import Audit, EditRecord, Shipped, from_plain, to_plain

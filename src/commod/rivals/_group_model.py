@@ -16,10 +16,16 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
 from commod._data.arrays import Codes, Floats, Mask
-from commod._data.binning import bin_edges
 from commod._data.columns import Column
 from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._data.encoding import BinTerms, Encoding, NumericTerms, TermTable, learn_encoding
+from commod._data.encoding import (
+    BinTerms,
+    Encoding,
+    NumericTerms,
+    TermTable,
+    bin_edges,
+    learn_encoding,
+)
 from commod.exceptions import InputError
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.base import AwareRival, TermsRival

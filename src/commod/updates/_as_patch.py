@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from commod._data.base_model import ScoreColumn
-from commod._data.codes import plain
+from commod._data.columns import plain
 from commod._record import ScoreMap
 from commod.exceptions import InputError
 from commod.metrics._constraint import CONSTRAINTS, FORMS, Constraint, get_constraint

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from commod._data.arrays import Floats, Mask
-from commod._data.codes import check_text
+from commod._data.columns import check_text
 from commod._data.encoding import Encoding
 from commod._data.parameters import check_choice, check_flag
 from commod._evidence.cut import evidence, stop_at_cut

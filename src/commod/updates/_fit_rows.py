@@ -16,10 +16,9 @@ from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.disclosure import hidden_groups, in_totals
 from commod._data.draws import row_hashes
-from commod._data.groups import Groups
+from commod._data.groups import Groups, read_condition
 from commod._data.labels import distinct_labels, is_label_in
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
-from commod._data.strata import read_condition
 from commod._people import People
 from commod._text import (
     MAX_LISTED_GROUPS,
@@ -34,9 +33,9 @@ from commod._text import (
 )
 from commod.exceptions import BaseModelWarning, DataWarning, InputError
 from commod.metrics._cells import Strata, strata_of
+from commod.metrics._changes import Sides
 from commod.metrics._constraint import Constraint
 from commod.metrics._language import FairnessConstraint, bounded
-from commod.metrics._outscoring import Sides
 from commod.updates._interface import Decisions
 
 MAX_POINT_ROWS = 1_000_000  # that points come from

@@ -31,9 +31,9 @@ from commod._words.update import (
     UnknownPeople,
 )
 from commod.metrics._cells import Cells, fairness_of, group_shares
+from commod.metrics._changes import Change, change_shares
 from commod.metrics._constraint import Constraint
 from commod.metrics._language import FairnessConstraint
-from commod.metrics._outscoring import Change, change_shares
 from commod.updates._fit_rows import ComparedText, FitRows
 from commod.updates._found_update import Expectation
 from commod.updates._interface import Decisions

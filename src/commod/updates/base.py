@@ -27,8 +27,7 @@ from commod._data.base_model import (
     score_label,
     warn_about_base_model,
 )
-from commod._data.codes import plain
-from commod._data.columns import Column, may_hold_codes, read_columns
+from commod._data.columns import Column, may_hold_codes, plain, read_columns
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.groups import group_names_of, read_groups, sensitive_names
 from commod._data.labels import check_length, check_weights, read_labels

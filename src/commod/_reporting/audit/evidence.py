@@ -40,7 +40,7 @@ from commod._statistics.unknown_groups import UNDEFINED as NO_INTERVAL
 from commod._statistics.unknown_groups import worst_interval
 from commod._text import label_text
 from commod.metrics._constraint import CONSTRAINTS, Constraint
-from commod.metrics._reference import mean_differences
+from commod.metrics._fairness import mean_differences
 
 
 @dataclass(frozen=True, eq=False)

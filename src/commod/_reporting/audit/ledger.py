@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from commod._data.codes import plain
+from commod._data.columns import plain
 from commod._io.files import write_whole
 from commod._io.optional import import_optional
 from commod._record import Segment, Segments

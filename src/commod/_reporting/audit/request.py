@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from commod._data.codes import plain
+from commod._data.columns import plain
 from commod._data.groups import UNKNOWN_GROUPS
 from commod._data.labels import check_label_parameter
 from commod._data.parameters import check_choice, check_number_parameter

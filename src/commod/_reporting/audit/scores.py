@@ -22,7 +22,7 @@ from commod._reporting.audit.people import UNDEFINED, AuditedPeople, DecisionCou
 from commod._statistics.intervals import share_estimate, share_interval
 from commod._statistics.score_map import brier_score, score_bins
 from commod.metrics import score_agreement
-from commod.metrics._outscoring import Sides
+from commod.metrics._changes import Sides
 from commod.metrics._roc import N_RESAMPLES, ResampledCurves, ScoreCells, score_cells
 
 

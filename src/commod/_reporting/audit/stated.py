@@ -12,15 +12,13 @@ from numpy.typing import NDArray
 
 from commod._data.arrays import Floats, Mask
 from commod._data.disclosure import FEWEST_DESCRIBED, MIN_CATEGORY_SIZE
-from commod._data.groups import Groups
-from commod._data.strata import read_condition, read_control_features
+from commod._data.groups import Groups, read_condition, read_control_features
 from commod._people import People
 from commod._record import Estimate, Stratum, StratumGroup, StratumTable
 from commod._reporting.audit.people import UNDEFINED, AuditedPeople, IntArray, finite_or_none
 from commod._statistics.promises import sampled_interval
 from commod.exceptions import InputError
-from commod.metrics._cells import Strata, strata_of, worst_value
-from commod.metrics._comparison import GroupComparison, comparisons
+from commod.metrics._cells import GroupComparison, Strata, comparisons, strata_of, worst_value
 from commod.metrics._constraint import Constraint
 from commod.metrics._language import FairnessConstraint
 

@@ -13,10 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.binning import bin_edges
 from commod._data.columns import Column
 from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._data.encoding import BinTerms
+from commod._data.encoding import BinTerms, bin_edges
 from commod._record import Estimate, Subgroup, Subgroups
 from commod._reporting.audit.people import AuditedPeople, Coding, DecisionCounts
 from commod._statistics.intervals import difference_interval, share_estimate

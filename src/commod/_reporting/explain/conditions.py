@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.arrays import Floats, Mask
-from commod._data.binning import bin_edges, roundest_number
 from commod._data.columns import Column, Scalar
 from commod._data.disclosure import MIN_CATEGORY_SIZE
+from commod._data.encoding import bin_edges, roundest_number
 
 N_BINS = 32  # per numeric column: enough to locate a range, few enough for round edges
 MAX_CATEGORY_BINS = 60  # a rule lists a few categories only

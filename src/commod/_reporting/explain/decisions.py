@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import get_tags
 
 from commod._data.arrays import Floats, Mask
-from commod._data.codes import plain
-from commod._data.columns import Column
+from commod._data.columns import Column, plain
 from commod._data.encoding import TermTable
 from commod._data.labels import (
     binary_outcome,

@@ -14,8 +14,7 @@ from sklearn.utils import get_tags
 
 from commod._data.arrays import Mask
 from commod._data.base_model import ScoreColumn
-from commod._data.codes import plain
-from commod._data.columns import Column
+from commod._data.columns import Column, plain
 from commod._data.labels import check_label_parameter, check_length
 from commod._data.parameters import check_number_parameter, check_seed
 from commod._data.tables import check_same_rows, index_of, take_rows

@@ -14,13 +14,13 @@ from commod._data.frames import (
     TEXT_TYPES,
     check_scalar_type,
     has_collations,
+    is_spark,
     no_column,
     number_column,
     open_frame,
     with_binary_text,
     without_nan,
 )
-from commod._data.spark_lookup import is_spark
 from commod._data.tables import FreeNames
 from commod._text import shown
 from commod.exceptions import InputError, InputTypeError

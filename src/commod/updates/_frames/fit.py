@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from commod._data.codes import plain
+from commod._data.columns import plain
 from commod._data.encoding import Encoding
 from commod.exceptions import InputError
 from commod.updates._candidates import CountedCandidate, sweep_targets

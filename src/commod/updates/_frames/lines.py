@@ -18,11 +18,19 @@ from numpy.typing import NDArray
 
 from commod._data.arrays import Codes, Floats
 from commod._data.base_model import BaseScores, base_classes
-from commod._data.codes import code_array
-from commod._data.frames import GroupTable, fetch, numbers, objects
+from commod._data.columns import code_array
+from commod._data.frames import (
+    GroupTable,
+    SparkLookup,
+    can_be_looked_up,
+    fetch,
+    is_spark,
+    numbers,
+    objects,
+    with_looked_up,
+)
 from commod._data.groups import group_names_of, read_groups
 from commod._data.labels import read_labels
-from commod._data.spark_lookup import SparkLookup, can_be_looked_up, is_spark, with_looked_up
 from commod.exceptions import InputError
 from commod.metrics._cells import Strata, strata_of
 from commod.metrics._constraint import Constraint

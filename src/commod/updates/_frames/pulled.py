@@ -14,8 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from commod._data.arrays import Codes
 from commod._data.base_model import warn_about_base_model
-from commod._data.codes import plain
-from commod._data.columns import may_hold_codes, read_columns
+from commod._data.columns import may_hold_codes, plain, read_columns
 from commod._data.draws import key_hashes
 from commod.exceptions import InputError
 from commod.updates._fit_rows import FitRows, hash_order, warn_about_group_columns
