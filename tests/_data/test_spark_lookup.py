@@ -17,7 +17,7 @@ from commod._data.frames import (
     with_looked_up,
 )
 from commod._data.tables import FreeNames
-from commod.updates._frames.lines import Lines
+from commod.updates._frame_rows import Lines
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 TEXTS = ["", " ", "a", "A", "a ", "'", '"', "\\", "\\n", "\n", "\t", "\0", "a\0b", "é", "e\u0301"]

@@ -14,20 +14,20 @@ from small_tasks import People, written_out
 
 from commod._evidence import points as points_module
 from commod._evidence.points import (
-    CardLines,
     Points,
     all_lines,
     beside_pinned,
+    design_of,
     rounded,
     shorten,
     significant,
     solve,
     solve_lines,
+    sums_of,
     unit_of_pinned,
     unit_of_whole,
     whole,
 )
-from commod._evidence.sums import design_of, sums_of
 from commod.updates._problem import evidence_task
 
 ALPHA = 30.0
@@ -85,7 +85,7 @@ class Regressed:
 
 def basis_of(lines):
     """Return which terms (d,) each line has, (d, m)."""
-    return (lines.line[:, None] == np.arange(lines.n_lines)) * 1.0
+    return (lines[:, None] == np.arange(lines.max(initial=-1) + 1)) * 1.0
 
 
 @pytest.fixture(scope="module")
@@ -141,17 +141,17 @@ def is_row(terms):
 
 def next_cards(regressed, lines):
     """Yield every card with one line less: one line without points, or two lines merged."""
-    for j in range(lines.n_lines):
-        yield renumbered(np.where(lines.line == j, -1, lines.line))
-        for k in range(j + 1, lines.n_lines):
-            merged = np.where(lines.line == k, j, lines.line)
+    for j in range(lines.max(initial=-1) + 1):
+        yield renumbered(np.where(lines == j, -1, lines))
+        for k in range(j + 1, (lines.max(initial=-1) + 1)):
+            merged = np.where(lines == k, j, lines)
             if is_allowed_line(regressed, np.flatnonzero(merged == j)):
                 yield renumbered(merged)
 
 
 def renumbered(line):
     used = np.unique(line[line >= 0])
-    return CardLines(np.where(line < 0, -1, np.searchsorted(used, line)))
+    return np.where(line < 0, -1, np.searchsorted(used, line))
 
 
 @pytest.mark.parametrize("case", ["regressed", "binned"])
@@ -159,7 +159,7 @@ def test_each_step_is_the_one_with_the_least_rise_of_the_squared_error(case, req
     regressed = request.getfixturevalue(case)
     is_free = np.ones(regressed.design.n_terms, bool)
     cards = steps_of(regressed, is_free, 1)
-    assert [card.n_lines for card in cards] == list(range(len(is_free), 0, -1))
+    assert [(card.max(initial=-1) + 1) for card in cards] == list(range(len(is_free), 0, -1))
     for before, after in itertools.pairwise(cards):
         errors = [
             regressed.squared_error(*regressed.solved_directly(basis_of(card)))
@@ -167,8 +167,8 @@ def test_each_step_is_the_one_with_the_least_rise_of_the_squared_error(case, req
         ]
         error = regressed.squared_error(*regressed.solved_directly(basis_of(after)))
         assert error == pytest.approx(min(errors), rel=1e-9)
-        for line in range(after.n_lines):
-            assert is_allowed_line(regressed, np.flatnonzero(after.line == line))
+        for line in range(after.max(initial=-1) + 1):
+            assert is_allowed_line(regressed, np.flatnonzero(after == line))
         values = solve_lines(
             regressed.gram, regressed.cross, ALPHA, regressed.task, regressed.design, after
         )
@@ -187,9 +187,9 @@ def test_pinned_terms_are_in_no_line_and_bins_beside_them_do_not_merge(binned):
     held = Regressed(1, points="per bin").use(replace(task, pinned=pinned))
     is_free = np.isnan(pinned[held.design.terms])
     for card in steps_of(held, is_free, 2):
-        assert card.line[~is_free].tolist() == [-1]
-        for line in range(card.n_lines):
-            assert is_allowed_line(held, np.flatnonzero(card.line == line))
+        assert card[~is_free].tolist() == [-1]
+        for line in range(card.max(initial=-1) + 1):
+            assert is_allowed_line(held, np.flatnonzero(card == line))
 
 
 def test_of_columns_with_equal_rows_the_first_is_taken_out_whatever_the_last_bits_are():
@@ -204,7 +204,7 @@ def test_of_columns_with_equal_rows_the_first_is_taken_out_whatever_the_last_bit
     for _ in range(20):
         noise = 1 + 1e-13 * rng.normal(size=gram.shape)
         card = shorten(gram * (noise + noise.T) / 2, cross, ALPHA, task, design, is_free, 3)
-        kept.add(tuple(card.line.tolist()))
+        kept.add(tuple(card.tolist()))
     assert len(kept) == 1
     assert (next(iter(kept))[0], next(iter(kept))[1] >= 0) == (-1, True)
 
@@ -213,7 +213,9 @@ def test_many_lines_are_taken_out_in_batches_that_touch_no_line_twice(monkeypatc
     single = steps_of(binned, np.ones(binned.design.n_terms, bool), 5)[-1]
     monkeypatch.setattr(points_module, "MAX_SINGLE_STEPS", 12)
     cards = steps_of(binned, np.ones(binned.design.n_terms, bool), 5)
-    assert [card.n_lines for card in cards] == list(range(binned.design.n_terms, 4, -1))
+    assert [(card.max(initial=-1) + 1) for card in cards] == list(
+        range(binned.design.n_terms, 4, -1)
+    )
     batches = cards[-1]
     errors = [
         binned.squared_error(*binned.solved_directly(basis_of(card))) for card in (single, batches)
@@ -250,7 +252,7 @@ def test_signs_are_the_bounds_of_a_constrained_optimum(seed, is_short):
     if is_short:
         lines = steps_of(regressed, np.ones(design.n_terms, bool), 4)[-1]
     basis = basis_of(lines)
-    of_line = np.array([sign[lines.line == line][0] for line in range(lines.n_lines)])
+    of_line = np.array([sign[lines == line][0] for line in range(lines.max(initial=-1) + 1)])
     matrix, right = regressed.dense()
     wide = np.column_stack([matrix[:, 0], matrix[:, 1:] @ basis])
     low = np.append(-np.inf, np.where(of_line > 0, 0.0, -np.inf))
@@ -271,7 +273,7 @@ def test_bins_of_a_monotone_column_are_in_order_and_nothing_better_is(sign, n_li
         lines = steps_of(regressed, np.ones(design.n_terms, bool), n_lines)[-1]
     found = solve_lines(regressed.gram, regressed.cross, ALPHA, task, design, lines)
     values, basis, order = found.values[design.terms], basis_of(lines), []
-    assert values[lines.line < 0].tolist() == [0.0] * (lines.line < 0).sum()
+    assert values[lines < 0].tolist() == [0.0] * (lines < 0).sum()
     for column, wanted in ((0, sign), (1, -sign)):
         bins = np.flatnonzero((task.column == column)[design.terms] & task.is_bin[design.terms])
         order.append(wanted * np.diff(basis[bins], axis=0))
@@ -308,7 +310,7 @@ def test_significant_digits_are_those_of_the_decimal_text(value, digits):
 
 def test_rounded_points_stay_equal_in_a_line_and_pinned_ones_as_given():
     design = SimpleNamespace(terms=np.array([0, 1, 2, 3]))
-    lines = CardLines(np.array([0, 0, 1, -1]))
+    lines = np.array([0, 0, 1, -1])
     # the last bits of two terms of a line may differ, and so may their third digits
     points = Points(np.array([0.12349999999999, 0.1235, -98765.0, 0.33333]), 0.0123456)
     pinned = np.array([np.nan, np.nan, np.nan, 0.33333])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from commod._evidence.prices import HEAT, HIGHEST_PRICE, prices_of
+from commod._evidence.search import HEAT, HIGHEST_PRICE, prices_of
 
 
 def gradient(mu, U, cost, slack):

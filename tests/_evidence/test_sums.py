@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from small_tasks import People, membership, written_out
 
-from commod._evidence import sums as sums_module
-from commod._evidence.sums import dense_rows, design_of, sums_of
+from commod._evidence import points as sums_module
+from commod._evidence.points import dense_rows, design_of, sums_of
 from commod._evidence.task import N_FOLDS
 from commod.updates._problem import evidence_task
 

@@ -18,7 +18,7 @@ from commod.exceptions import CommodError, DataWarning, InputError
 from commod.metrics import p_rule
 from commod.scorecard import distances
 from commod.updates import _fit_rows
-from commod.updates._frames import cut as frame_cut
+from commod.updates import _frame_fit as frame_cut
 
 FEATURES = ["size", "skill", "branch"]
 

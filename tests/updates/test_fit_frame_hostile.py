@@ -18,7 +18,7 @@ from commod.constraints import DemographicParity
 from commod.exceptions import CommodError, InputError, InputTypeError, TargetWarning
 from commod.metrics import p_rule
 from commod.updates import _fit_rows
-from commod.updates._frames.refusals import check_same_people
+from commod.updates._frame_rows import check_same_people
 
 TABLE = people(1500)
 ENGINES = {

@@ -31,8 +31,7 @@ from commod import (
 )
 from commod.exceptions import InputError
 from commod.rivals import MinimalFlip, RejectOption
-from commod.updates._removed import SUCCESSORS
-from commod.updates.base import BaseUpdate
+from commod.updates.base import SUCCESSORS, BaseUpdate
 from quick_updates import quick_control
 
 rng = np.random.default_rng(0)

@@ -10,13 +10,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
 
-from commod._data.arrays import Floats, Mask
+from commod._data.arrays import Codes, Floats, Mask
 from commod._evidence.cut import (
     Stop,
     best_stop,
@@ -27,10 +30,13 @@ from commod._evidence.cut import (
     stop_at_cut,
 )
 from commod._evidence.points import (
-    CardLines,
     Points,
+    Sums,
+    TermDesign,
     all_lines,
     beside_pinned,
+    dense_rows,
+    design_of,
     n_pinned_lines,
     rounded,
     shorten,
@@ -38,12 +44,11 @@ from commod._evidence.points import (
     smallest_penalty,
     solve,
     solve_lines,
+    sums_of,
     unit_of_pinned,
     unit_of_whole,
     whole,
 )
-from commod._evidence.prices import Pricing, priced_rows
-from commod._evidence.sums import Sums, TermDesign, dense_rows, design_of, sums_of
 from commod._evidence.task import N_FOLDS, EvidenceTask
 
 N_PASSES = 2  # regressions in which rows near the cut count more
@@ -94,17 +99,16 @@ class FoundUpdate:
     mean_distance: float
     stop: Stop
     fewest: float
-    n_lines: int
 
     @property
     def points(self) -> Points:
         """Return the points of v."""
         return self.card.points
 
-    def counted_changes(self, task: EvidenceTask) -> Mask:
-        """Return whose decision changes among the values that the cut was counted on, (n,)."""
+    def score(self, task: EvidenceTask) -> Floats:
+        """Return side · v / cost of each person, (n,), by which the cut is counted."""
         cost = costs_at(task, self.nearness, self.mean_distance)
-        return np.asarray(evidence(task, self.card.counted(task), cost) > self.cut)
+        return evidence(task, self.card.counted(task), cost)
 
 
 class Regression:
@@ -173,16 +177,15 @@ def price(found: Regression, sums: Sums, cost: Floats, settings: Settings, rates
     folds = range(N_FOLDS) if task.is_new else [None] * N_FOLDS
     solutions = [solve(*sums.without(fold), found.alpha) for fold in folds]
     pricing = Pricing(task, found.priced, found.effects(solutions), cost)
-
-    def valued(coef: Floats) -> Valued:
-        coef = significant(coef, INNER_DIGITS)
-        v = found.by_fold([_inner_points(found.design, s @ coef) for s in solutions])
-        stop = best_stop(task, evidence(task, v, cost), is_budget=settings.is_budget)
-        return Valued(coef, v, stop)
-
-    tried = [valued(coef) for coef in pricing.rounds(rates)]
-    if not any(one.stop.is_reached for one in tried):
-        tried += [valued(coef) for coef in pricing.beside_caps(rates)]
+    tried: list[Valued] = []
+    for coefs in (pricing.rounds(rates), pricing.beside_caps(rates)):
+        if any(one.stop.is_reached for one in tried):
+            break
+        for exact in coefs:
+            coef = significant(exact, INNER_DIGITS)
+            v = found.by_fold([_inner_points(found.design, s @ coef) for s in solutions])
+            stop = best_stop(task, evidence(task, v, cost), is_budget=settings.is_budget)
+            tried.append(Valued(coef, v, stop))
     return min(tried, key=lambda one: one.stop.rank(task))
 
 
@@ -251,23 +254,13 @@ def find_values(found: Regression, settings: Settings) -> FoundValues:
     return FoundValues(found, sums, valued, least, mean, cost)
 
 
-class CountedCard(NamedTuple):
-    """A card with the least nearness that it may have, and where its cut is counted then."""
-
-    card: EvidenceCard
-    n_lines: int
-    nearness: float
-    mean_distance: float
-    stop: Stop
-
-
-def find_card(values: FoundValues, settings: Settings) -> CountedCard:
-    """Return the points of a card for these values, and the count of its changes."""
+def find_card(values: FoundValues, settings: Settings) -> FoundUpdate:
+    """Return the update of a card for these values, with the least nearness that it may have."""
     task = values.found.task
-    card, n_lines = card_of(values.found, values.sums, values.valued.coef, settings)
+    card = card_of(values.found, values.sums, values.valued.coef, settings)
     score = evidence(task, card.counted(task), values.cost)
     stop = best_stop(task, score, is_budget=settings.is_budget)
-    return CountedCard(card, n_lines, values.nearness, values.mean_distance, stop)
+    return FoundUpdate(card, stop.cut, values.nearness, values.mean_distance, stop, stop.n_changed)
 
 
 def local_weights(task: EvidenceTask, valued: Valued, cost: Floats) -> Floats:
@@ -277,10 +270,8 @@ def local_weights(task: EvidenceTask, valued: Valued, cost: Floats) -> Floats:
     return np.asarray(task.is_known * (np.exp(-0.5 * gap**2) + LEAST_WEIGHT))
 
 
-def card_of(
-    found: Regression, sums: Sums, coef: Floats, settings: Settings
-) -> tuple[EvidenceCard, int]:
-    """Return the card for what the sums are worth, in all rows and in every fold; and its lines.
+def card_of(found: Regression, sums: Sums, coef: Floats, settings: Settings) -> EvidenceCard:
+    """Return the card for what the sums are worth, in all rows and in every fold.
 
     Whole numbers have one unit, that of all rows, because one cut is counted on all folds.
     """
@@ -291,17 +282,17 @@ def card_of(
     unit = unit_of_pinned(gram, cross @ coef, found.alpha, task, found.design) if is_pinned else 1.0
     solved = [_solved(found, gram, cross @ coef, settings, unit) for gram, cross in parts]
     if settings.is_whole:
-        unit = unit if is_pinned else unit_of_whole(solved[0][0])
-        solved = [(whole(points, task.pinned, unit), lines) for points, lines in solved]
-    points, lines = solved[0]
+        unit = unit if is_pinned else unit_of_whole(solved[0])
+        solved = [whole(points, task.pinned, unit) for points in solved]
+    points = solved[0]
     in_sample = task.terms.total(points.values, points.intercept)
-    out_of_fold = found.by_fold([p for p, _ in solved[1:]]) if task.is_new else in_sample
-    return EvidenceCard(points, in_sample, out_of_fold), lines.n_lines
+    out_of_fold = found.by_fold(solved[1:]) if task.is_new else in_sample
+    return EvidenceCard(points, in_sample, out_of_fold)
 
 
 def _solved(
     found: Regression, gram: Floats, cross: Floats, settings: Settings, unit: float
-) -> tuple[Points, CardLines]:
+) -> Points:
     """Return the points of one regression; pinned ones count in the `unit`."""
     design, alpha = found.design, found.alpha
     task = replace(found.task, pinned=unit * found.task.pinned)
@@ -311,9 +302,7 @@ def _solved(
         most = max(settings.max_lines - n_pinned_lines(task, design), 0)
         lines = shorten(gram, cross, alpha, task, design, found.is_free, most)
     points = solve_lines(gram, cross, alpha, task, design, lines)
-    if settings.is_whole:
-        return points, lines
-    return rounded(points, lines, design, task.pinned), lines
+    return points if settings.is_whole else rounded(points, lines, design, task.pinned)
 
 
 def mean_distance(task: EvidenceTask) -> float:
@@ -327,31 +316,29 @@ def costs_at(task: EvidenceTask, nearness: float, mean: float) -> Floats:
     return np.asarray((1.0 - nearness) + (nearness / mean) * task.distance)
 
 
-def with_nearness(task: EvidenceTask, counted: CountedCard, settings: Settings) -> FoundUpdate:
-    """Return the update of a card with the nearness that the extra changes allow, and its cut.
+def with_nearness(task: EvidenceTask, found: FoundUpdate, settings: Settings) -> FoundUpdate:
+    """Return an update with the nearness that the extra changes allow, and its cut.
 
     With true labels, the nearness is the one with the best accuracy among those allowed. Without
     them, it is the largest.
     """
-    card, n_lines, least, mean, first = counted
-    v = card.counted(task)
-    stops = {least: first}
+    tried = {found.nearness: found}
     is_given = settings.nearness is not None or settings.is_budget
-    for nearness in () if is_given or not first.n_changed else NEARNESS:
-        score = evidence(task, v, costs_at(task, nearness, mean))
-        stops[nearness] = best_stop(task, score, is_budget=settings.is_budget)
-    fewest = min(stops, key=lambda t: (stops[t].rank(task), t))
-    most = (1 + settings.borderline) * stops[fewest].n_changed
+    for nearness in () if is_given or not found.stop.n_changed else NEARNESS:
+        other = replace(found, nearness=nearness)
+        stop = best_stop(task, other.score(task), is_budget=settings.is_budget)
+        tried[nearness] = replace(other, cut=stop.cut, stop=stop)
+    fewest = min(tried, key=lambda t: (tried[t].stop.rank(task), t))
+    most = (1 + settings.borderline) * tried[fewest].stop.n_changed
     nearness = fewest
-    if settings.borderline and stops[fewest].is_reached:
-        allowed = [t for t, stop in stops.items() if stop.is_reached and stop.n_changed <= most]
-        gained = [_gained(task, v, costs_at(task, t, mean), stops[t]) for t in allowed]
+    if settings.borderline and tried[fewest].stop.is_reached:
+        allowed = [
+            t for t, one in tried.items() if one.stop.is_reached and one.stop.n_changed <= most
+        ]
+        gained = [_gained(task, tried[t]) for t in allowed]
         nearness = allowed[max(range(len(allowed)), key=lambda i: (gained[i], allowed[i]))]
-    stop = stops[nearness]
-    cut = _within_caps(task, card, nearness, mean, stop.cut)
-    if cut != stop.cut:
-        stop = stop_at_cut(task, evidence(task, v, costs_at(task, nearness, mean)), cut)
-    return FoundUpdate(card, cut, nearness, mean, stop, stops[fewest].n_changed, n_lines)
+    kept = replace(tried[nearness], fewest=tried[fewest].stop.n_changed)
+    return _capped(task, kept)
 
 
 def recounted(
@@ -361,31 +348,34 @@ def recounted(
 
     Points and nearness stay as they are.
     """
-    nearness, mean = found.nearness, found.mean_distance
-    score = evidence(task, card.counted(task), costs_at(task, nearness, mean))
-    stop = best_stop(task, score, is_budget=settings.is_budget)
-    cut = _within_caps(task, card, nearness, mean, stop.cut)
-    if cut != stop.cut:
-        stop = stop_at_cut(task, score, cut)
-    return replace(found, card=card, cut=cut, stop=stop)
+    found = replace(found, card=card)
+    stop = best_stop(task, found.score(task), is_budget=settings.is_budget)
+    return _capped(task, replace(found, cut=stop.cut, stop=stop))
 
 
-def _gained(task: EvidenceTask, v: Floats, cost: Floats, stop: Stop) -> float:
+def _capped(task: EvidenceTask, found: FoundUpdate) -> FoundUpdate:
+    """Return an update with its cut, or with the next higher one at which all caps hold."""
+    cut = _within_caps(task, found)
+    if cut == found.cut:
+        return found
+    return replace(found, cut=cut, stop=stop_at_cut(task, found.score(task), cut))
+
+
+def _gained(task: EvidenceTask, found: FoundUpdate) -> float:
     """Return the weight of the decisions that become right, less those that become wrong."""
     if task.label is None:
         return 0.0
-    changed = evidence(task, v, cost) > stop.cut
+    changed = found.score(task) > found.cut
     right = np.where(task.label == task.positive, -1.0, 1.0)
     return float((right * task.weight)[changed].sum())
 
 
-def _within_caps(
-    task: EvidenceTask, card: EvidenceCard, nearness: float, mean: float, cut: float
-) -> float:
+def _within_caps(task: EvidenceTask, found: FoundUpdate) -> float:
     """Return the cut, or the next higher one at which caps hold on the fit rows and out of fold."""
+    card, cut = found.card, found.cut
     if task.caps == type(task.caps)() or not np.isfinite(cut) or not task.is_new:
         return cut
-    cost = costs_at(task, nearness, mean)
+    cost = costs_at(task, found.nearness, found.mean_distance)
     scores = [evidence(task, v, cost) for v in (card.in_sample, card.out_of_fold)]
 
     def holds(cut: float) -> bool:
@@ -414,3 +404,181 @@ def changed_by(task: EvidenceTask, found: FoundUpdate) -> Mask:
     cost = costs_at(task, found.nearness, found.mean_distance)
     score = evidence(task, found.card.in_sample, cost)
     return np.asarray(score > found.cut)
+
+
+# ---------------------------------------------------------------------------------------------
+# Price the inequalities: how many changes one unit of each of their slacks is worth
+
+
+HEAT = 0.05  # h: the width of the soft step, in the unit of the cost
+N_ROUNDS = 2  # of prices, each corrected by what the last ones change
+MAX_PRICED_ROWS = 5_000  # on which prices are sought
+CAP_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # of a cap beside a bound that is out of reach
+HIGHEST_PRICE = 1e3  # of an inequality that cannot be kept
+N_NEWTON_STEPS, N_HALVINGS = 20, 30  # steps, and how often each may be halved
+TOLERANCES = (1e-9, 1e-15)  # of the descent before Newton's method; the second where it is needed
+LARGEST_GRADIENT = 1e-9  # of a price that is not at an end
+
+
+def prices_of(U: Floats, cost: Floats, slack: Floats, start: Floats | None = None) -> Floats:
+    """Return the prices (J,) that minimise the dual.
+
+    Parameters
+    ----------
+    U : ndarray of shape (n, J)
+        By how much the change of each person raises the slack of each inequality, times n.
+    cost : ndarray of shape (n,)
+        What the change of each person costs.
+    slack : ndarray of shape (J,)
+        The slacks before any change.
+    start : ndarray of shape (J,), default=None
+
+    Examples
+    --------
+    Nobody has to change where every slack is positive.
+
+    >>> prices_of(np.ones((4, 1)), np.ones(4), np.array([0.5]))
+    array([0.])
+    """
+    dual = PriceDual(U, cost, slack)
+    mu = np.full(U.shape[1], 1e-3) if start is None else start
+    for tolerance in TOLERANCES:
+        solved = minimize(
+            dual.value_and_gradient,
+            mu,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0.0, HIGHEST_PRICE)] * len(slack),
+            options={"maxiter": 500, "ftol": tolerance, "gtol": LARGEST_GRADIENT},
+        )
+        mu = dual.polished(np.asarray(solved.x))
+        if dual.is_minimum(mu):
+            break
+    return mu
+
+
+class PriceDual(NamedTuple):
+    """The convex function that prices minimise."""
+
+    U: Floats
+    cost: Floats
+    slack: Floats
+
+    def value_and_gradient(self, mu: Floats) -> tuple[float, Floats]:
+        """Return the function at prices (J,), and its gradient (J,)."""
+        heat = (self.U @ mu - self.cost) / HEAT
+        value = HEAT * np.logaddexp(0, heat).mean() + mu @ self.slack
+        return float(value), (expit(heat) @ self.U) / len(self.U) + self.slack
+
+    def at_end(self, mu: Floats, gradient: Floats) -> Mask:
+        """Return which prices (J,) are at an end, and would lie beyond it."""
+        low, high = (mu <= 0) & (gradient >= 0), (mu >= HIGHEST_PRICE) & (gradient <= 0)
+        return np.asarray(low | high)
+
+    def is_minimum(self, mu: Floats) -> bool:
+        """Return whether prices are those of the minimum, but for rounding."""
+        _, gradient = self.value_and_gradient(mu)
+        free = gradient[~self.at_end(mu, gradient)]
+        return bool(np.abs(free).max(initial=0.0) <= LARGEST_GRADIENT)
+
+    def polished(self, mu: Floats) -> Floats:
+        """Return the minimum by Newton's method on the prices that are not at an end."""
+        mu = np.where(mu > 1e-9, mu, 0.0)
+        value, gradient = self.value_and_gradient(mu)
+        for _ in range(N_NEWTON_STEPS):
+            at = np.flatnonzero(~self.at_end(mu, gradient))
+            if not len(at):
+                break
+            U, share = self.U[:, at], expit((self.U @ mu - self.cost) / HEAT)
+            curvature = (U * (share * (1 - share))[:, None]).T @ U / (HEAT * len(U))
+            ridge = 1e-12 * float(curvature.trace()) + 1e-300
+            step = np.zeros(len(mu))
+            step[at] = np.linalg.solve(curvature + ridge * np.eye(len(at)), gradient[at])
+            for shorter in 0.5 ** np.arange(N_HALVINGS):
+                moved = np.clip(mu - shorter * step, 0.0, HIGHEST_PRICE)
+                most = value + 1e-4 * float(gradient @ (moved - mu))
+                if self.value_and_gradient(moved)[0] <= most:
+                    break
+            else:
+                break
+            change = float(np.abs(moved - mu).max())
+            mu = moved
+            value, gradient = self.value_and_gradient(mu)
+            if change <= 1e-14 * max(float(np.abs(mu).max()), 1.0):
+                break
+        return mu
+
+
+def priced_rows(task: EvidenceTask) -> Codes:
+    """Return the rows that prices are sought on: those that may change, at most MAX_PRICED_ROWS."""
+    rows = np.flatnonzero(task.may_change)
+    return rows[:: -(-len(rows) // MAX_PRICED_ROWS)] if len(rows) else rows
+
+
+class Pricing:
+    """Seek what one unit of each sum is worth.
+
+    Parameters
+    ----------
+    task : EvidenceTask
+    rows : ndarray of shape (m,)
+        The rows that prices are sought on.
+    expected : ndarray of shape (m, K)
+        What a positive decision of each of these rows is expected to add to the sums.
+    cost : ndarray of shape (n,)
+        What the change of each person costs.
+    """
+
+    def __init__(self, task: EvidenceTask, rows: Codes, expected: Floats, cost: Floats) -> None:
+        self.task, self.cost = task, cost[rows]
+        side = task.side[rows, None] * len(task)
+        counted = np.zeros((len(rows), task.n_cells + 1))
+        for cell, step in zip(task.cell[rows].T, task.step[rows].T, strict=True):
+            counted[np.arange(len(rows)), cell] += step
+        self.expected = side * expected
+        self.counted = side * np.hstack([counted[:, :-1], task.caps_steps[rows]])
+        self.share = float(task.may_change.mean())
+        self.base = np.concatenate([task.base_rates, np.zeros(task.caps_steps.shape[1])])
+
+    def rounds(self, rates: Floats) -> Iterator[Floats]:
+        """Yield values of the sums, (K,), each corrected by what the last ones change.
+
+        Inequalities are tangents at `rates` (C,), and then at the rates that prices lead to.
+        """
+        task = self.task
+        if not len(self.cost):  # nobody may change, so no sum is worth anything
+            yield np.zeros(len(self.base))
+            return
+        made = task.inequalities(rates)
+        slack = made.slopes @ self.base + made.constant
+        if len(slack) == 2 and len(task.required) == 1:
+            # Two groups and one rate: one of two inequalities is short, and its price is any.
+            yield self._scaled(made.slopes[int(np.argmin(slack))])
+            return
+        mu, correction = None, np.zeros(len(slack))
+        for _ in range(N_ROUNDS):
+            U = self.expected @ made.slopes.T
+            mu = prices_of(U, self.cost, (slack + correction) / self.share, mu)
+            yield self._scaled(made.slopes.T @ mu)
+            changed = expit((U @ mu - self.cost) / HEAT) * (self.share / len(U))
+            moved = changed @ self.counted
+            made = task.inequalities(np.clip((self.base + moved)[: task.n_cells], 0.0, 1.0))
+            slack = made.slopes @ self.base + made.constant
+            correction = made.slopes @ (moved - changed @ self.expected)
+
+    def beside_caps(self, rates: Floats) -> Iterator[Floats]:
+        """Yield values for the worst inequality and caps at several weights; none without caps."""
+        made = self.task.inequalities(rates)
+        is_cap = made.constraint < 0
+        slack = made.slopes @ self.base + made.constant
+        worst = made.slopes[int(np.argmin(np.where(is_cap, np.inf, slack)))]
+        for weight in CAP_WEIGHTS:
+            for caps in made.slopes[is_cap]:
+                yield self._scaled(worst / np.abs(worst).max() + weight * caps)
+
+    def _scaled(self, coef: Floats) -> Floats:
+        """Return values of the sums so that the person who counts most is worth 1."""
+        task, n_caps = self.task, self.task.caps_steps.shape[1]
+        totals = np.concatenate([task.totals, np.full(n_caps, task.weight.sum())])
+        largest = np.abs(coef / np.where(totals > 0, totals, np.inf)).max(initial=0.0)
+        return coef / (largest * task.weight.mean()) if largest else coef

@@ -31,9 +31,9 @@ from commod.edit import find_terms, read_edits
 from commod.exceptions import CommodError, InputError
 from commod.metrics._constraint import CONSTRAINTS
 from commod.patch import Patch
-from commod.updates._controlled_parameters import CHOICES as CONTROLLED
 from commod.updates._edit import EditPlan
 from commod.updates._interface import listening
+from commod.updates._targeted import CHOICES as CONTROLLED
 from commod.updates.controlled import ControlledDebiaser
 
 MAX_DRAFTS = 200  # that undo can return to

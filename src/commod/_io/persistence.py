@@ -36,7 +36,7 @@ _TYPES = {
         "FittedRegression GroupShift WassersteinLogisticRegression WassersteinPostProcessing"
     ),
     "scorecard": "EvidenceRule Scorecard",
-    "updates._network": "Network",
+    "updates.ratio": "Network",
     "updates.commod": "COMMOD",
     "updates.controlled": "ControlledDebiaser",
 }

@@ -37,8 +37,7 @@ from commod.metrics._named_constraints import read_constraints
 from commod.rivals._lineup import Lineup
 from commod.rivals._rows import DecisionRows, RivalFitRows, check_decisions
 from commod.rivals.base import Rival
-from commod.updates._interface import Decisions, FittedCandidate, RawRows
-from commod.updates._progress import progress_bar
+from commod.updates._interface import Decisions, FittedCandidate, RawRows, progress_bar
 from commod.updates.base import BaseUpdate
 
 if TYPE_CHECKING:

@@ -51,9 +51,9 @@ from commod.constraints import AllOf
 from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import MARGIN_COLUMN
 from commod.updates import ControlledDebiaser
-from commod.updates._controlled_parameters import given_groups
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import AllowedChanges, Candidate, RawRows
+from commod.updates._targeted import given_groups
 from commod.updates.base import BaseUpdate, check_update
 
 if TYPE_CHECKING:
@@ -316,10 +316,8 @@ def frontier_frame(
     60000
     """
     # Most programs have their rows in memory and never need these modules.
-    from commod.updates._frames.columns import name_columns
-    from commod.updates._frames.fit import sweep_frame
-    from commod.updates._frames.models import score_column, take_base_model
-    from commod.updates._frames.pulled import WholeTable
+    from commod.updates._frame_fit import score_column, sweep_frame, take_base_model
+    from commod.updates._frame_rows import WholeTable, name_columns
 
     if not hasattr(update, "fit_frame"):
         raise InputError(

@@ -33,8 +33,7 @@ from commod._text.drawing import AFTER, LOSS_STYLE
 from commod.exceptions import BaseModelWarning, InputError, InterruptionWarning
 from commod.metrics._constraint import get_constraint
 from commod.scorecard import Scorecard
-from commod.updates._interface import RawRows
-from commod.updates._progress import progress_bar
+from commod.updates._interface import RawRows, progress_bar
 from commod.updates.base import BaseUpdate, ChangedDecisions, check_update
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from commod._data.encoding import Encoding
 from commod._data.labels import check_length
 from commod._data.tables import check_same_rows
 from commod._evidence.cut import Stop, best_stop, evidence
-from commod._evidence.prices import Pricing, priced_rows
+from commod._evidence.search import Pricing, priced_rows
 from commod._evidence.task import N_FOLDS, EvidenceTask, Required, with_bounds
 from commod._text import n_of
 from commod.bounds._counts import read_problem, read_target, simple_requirement

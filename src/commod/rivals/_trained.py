@@ -26,8 +26,8 @@ from commod.rivals._rows import RivalFitRows
 from commod.rivals.base import ScoredRival, TermsRival
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import Decisions
-from commod.updates._network import Network, raw_network
-from commod.updates._trained import check_layers
+from commod.updates._trained import check_layers, raw_network
+from commod.updates.ratio import Network
 
 
 class NewModelRival(ScoredRival, TermsRival):

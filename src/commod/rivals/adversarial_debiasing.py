@@ -14,10 +14,10 @@ from commod._solvers.problem import TrainedLayers
 from commod.rivals._rows import DecisionRows
 from commod.rivals._trained import NewModelRival, TrainedRival, TrainingTable
 from commod.rivals.base import choice, number
-from commod.updates._network import Network
-from commod.updates._progress import progress_bar
+from commod.updates._interface import progress_bar
 from commod.updates._trained import draw_seeds
 from commod.updates.base import LARGEST_WEIGHT
+from commod.updates.ratio import Network
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -24,11 +24,10 @@ from commod.rivals._rows import DecisionRows
 from commod.rivals._trained import TrainedRival, TrainingTable
 from commod.rivals.base import choice, number
 from commod.scorecard import Scorecard, on_their_side
-from commod.updates._interface import Decisions
-from commod.updates._network import Network
-from commod.updates._progress import progress_bar
+from commod.updates._interface import Decisions, progress_bar
 from commod.updates._trained import draw_seeds, readable_concepts, safe_moments
 from commod.updates.base import LARGEST_WEIGHT
+from commod.updates.ratio import Network
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -32,10 +32,10 @@ from commod.rivals._trained import (
     last_step,
 )
 from commod.rivals.base import choice, number
-from commod.updates._network import Network
-from commod.updates._progress import progress_bar
+from commod.updates._interface import progress_bar
 from commod.updates._trained import draw_seeds
 from commod.updates.base import LARGEST_WEIGHT
+from commod.updates.ratio import Network
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

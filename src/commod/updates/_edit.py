@@ -257,7 +257,7 @@ def fit_edit(
     score = evidence(task, card.counted(task), costs_at(task, rule.nearness, rule.mean_distance))
     cut = rule.cut if plan.offset == "keep" else np.inf
     stop = stop_at_cut(task, score, cut)
-    found = FoundUpdate(card, cut, rule.nearness, rule.mean_distance, stop, stop.n_changed, 0)
+    found = FoundUpdate(card, cut, rule.nearness, rule.mean_distance, stop, stop.n_changed)
     if plan.offset == "target" and card.points.values.any():  # without evidence nobody changes
         found = recounted(task, card, found, settings)
     return with_expectation(FittedUpdate(problem, task, found))

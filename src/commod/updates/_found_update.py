@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from commod._data.arrays import Floats, Mask
 from commod._data.base_model import BaseScores, training_signs
 from commod._data.encoding import Encoding, TermTable
-from commod._evidence.cut import Path, Stop, evidence, path_of, stop_on
-from commod._evidence.points import Points, significant
+from commod._evidence.cut import Path, Stop, path_of, stop_on
+from commod._evidence.points import Points, dense_rows, design_of, significant
 from commod._evidence.search import (
     INNER_DIGITS,
     EvidenceCard,
@@ -21,13 +21,11 @@ from commod._evidence.search import (
     Regression,
     Settings,
     changed_by,
-    costs_at,
     find_card,
     find_values,
     recounted,
     with_nearness,
 )
-from commod._evidence.sums import dense_rows, design_of
 from commod._evidence.task import N_FOLDS, EvidenceTask, with_bounds
 from commod._solvers.concepts import Concepts, by_column
 from commod._solvers.threads import single_blas_thread
@@ -108,8 +106,7 @@ class FittedUpdate(NamedTuple):
     @property
     def path(self) -> Path:
         """Return the order in which people change as the cut falls."""
-        cost = costs_at(self.task, self.found.nearness, self.found.mean_distance)
-        return path_of(self.task, evidence(self.task, self.found.card.counted(self.task), cost))
+        return path_of(self.task, self.found.score(self.task))
 
     def at_target(self, target: float, path: Path) -> FittedUpdate:
         """Return the update with the same points, and the cut for another target on its path."""
@@ -212,7 +209,7 @@ def with_expectation(fitted: FittedUpdate) -> FittedUpdate:
     low, high = np.quantile(task.draws(stop.rates)[0], ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
     accuracy = float("nan")
     if task.label is not None:
-        is_right = (task.positive ^ fitted.found.counted_changes(task)) == task.label
+        is_right = (task.positive ^ (fitted.found.score(task) > fitted.found.cut)) == task.label
         accuracy = float(np.average(is_right, weights=task.weight))
     expectation = Expectation(
         values=tuple(stop.expected.tolist()),

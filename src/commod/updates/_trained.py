@@ -25,6 +25,7 @@ from commod._solvers.concepts import Concepts, by_column, tidy_concepts
 from commod._solvers.problem import (
     INITS,
     AdversaryProblem,
+    Layer,
     Penalties,
     RatioSchedule,
     TrainedLayers,
@@ -39,8 +40,9 @@ from commod.metrics._cells import Strata
 from commod.metrics._constraint import Constraint, missing_labels
 from commod.metrics._measures import MEASURES
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
-from commod.updates._progress import progress_bar
+from commod.updates._interface import progress_bar
 from commod.updates.base import LARGEST_WEIGHT
+from commod.updates.ratio import Network
 
 MAX_UNITS = 10_000  # in a hidden layer
 MANY_ROWS = 2_000_000  # models · rows from which models are stored by several threads
@@ -137,6 +139,16 @@ def safe_moments(terms: TermTable, weight: NDArray[np.float64]) -> Moments:
     """
     mean, scale = terms.moments(weight)
     return mean, np.where(scale > 0, scale, 1.0), scale > 0
+
+
+def raw_network(
+    encoding: Encoding, layers: Sequence[Layer], terms: TermTable, weight: NDArray[np.float64]
+) -> Network:
+    """Return a network on raw columns from layers trained on standardised terms of these rows."""
+    (matrix, bias), *later = layers
+    mean, scale, varies = safe_moments(terms, weight)
+    raw = matrix[solver_position(terms)] * (varies / scale)[:, None]
+    return Network(encoding, ((raw, bias - mean @ raw), *later))
 
 
 def readable_concepts(

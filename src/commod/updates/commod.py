@@ -30,8 +30,6 @@ from commod.updates._interface import (
     check_grid,
     check_no_bounds,
 )
-from commod.updates._network import Network, raw_network
-from commod.updates._removed import naming_successors
 from commod.updates._status import n_small_terms
 from commod.updates._trained import (
     TRAINING,
@@ -39,10 +37,11 @@ from commod.updates._trained import (
     check_trainable,
     check_training,
     fit_together,
+    raw_network,
     readable_concepts,
 )
-from commod.updates.base import LARGEST_WEIGHT
-from commod.updates.ratio import RatioFunction, RatioUpdate
+from commod.updates.base import LARGEST_WEIGHT, naming_successors
+from commod.updates.ratio import Network, RatioFunction, RatioUpdate
 
 DEFAULT_GRID = {
     "lambda_fair": (0.0, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 4.5, 7.0, 10.0),

@@ -17,12 +17,6 @@ from commod._data.encoding import Encoding
 from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import Scorecard
 from commod.updates._candidates import CountedCandidate, sweep_targets
-from commod.updates._controlled_parameters import (
-    check_controlled_parameters,
-    check_labels_given,
-    check_no_weighted_promise,
-    given_groups,
-)
 from commod.updates._edit import (
     EditRows,
     edited_update,
@@ -50,8 +44,15 @@ from commod.updates._problem import (
     point_problem,
 )
 from commod.updates._promise import fit_promise
-from commod.updates._removed import naming_successors
-from commod.updates._targeted import TargetedUpdate, set_target
+from commod.updates._targeted import (
+    TargetedUpdate,
+    check_controlled_parameters,
+    check_labels_given,
+    check_no_weighted_promise,
+    given_groups,
+    set_target,
+)
+from commod.updates.base import naming_successors
 
 
 class ControlledDebiaser(TargetedUpdate):
@@ -370,9 +371,8 @@ pandas frame, or path of Parquet files
         >>> bool(update.expected_fairness_ >= 0.8), update.n_rows_
         (True, 60000)
         """
-        from commod.updates._frames.columns import name_columns
-        from commod.updates._frames.fit import fit_frame
-        from commod.updates._frames.models import score_column
+        from commod.updates._frame_fit import fit_frame, score_column
+        from commod.updates._frame_rows import name_columns
 
         conditions = [one.within.column for one in self._stated().constraints if one.within]
         named = name_columns(

@@ -1,32 +1,290 @@
-"""Count the people of a frame by their evidence, in its engine: what a cut is found from.
+"""Fit a `ControlledDebiaser` on a frame: the same fit as in memory.
 
-1. One query groups people by line and bin of evidence. Near the cut of the rows that points come
-   from, people are counted by single values of the evidence, and elsewhere by bins.
-2. Where the cut falls into a bin, the bins beside it are counted again, by single values at last.
-   So the cut is exact on all people. People of equal evidence change together.
+Up to MAX_POINT_ROWS rows, all rows come onto this machine. Of a larger table:
+
+1. One query counts people by group, true label, conditions and base decision. This gives the
+   groups, the base rates and the exact limit.
+2. One query brings the rows with the smallest hash of the key here. Points come from them.
+3. One query counts the other people who may change by their evidence: this gives the cut
+   (`cut.py`).
+
+So a fit reads the table three times, and once more where the cut falls into a bin.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from commod._data.arrays import Codes, Floats, Mask
-from commod._evidence.cut import evidence
-from commod._evidence.search import FoundUpdate, costs_at
+from commod._data.base_model import (
+    BaseScores,
+    ModelScores,
+    names_of_model,
+    warn_about_own_decisions,
+)
+from commod._data.columns import plain
+from commod._data.encoding import Encoding
+from commod._data.frames import no_column, open_frame
+from commod._data.scored_frames import ScoredFrame, with_scores
+from commod._evidence.search import FoundUpdate
 from commod._evidence.task import EvidenceTask
-from commod.exceptions import InputError
+from commod._text import n_of
+from commod.exceptions import BaseModelError, InputError
 from commod.patch.content import ratio_of
 from commod.patch.frames import Applied, total_of
 from commod.scorecard import Scorecard
-from commod.updates._found_update import AllPeople, CountedPeople, scorecard_of
-from commod.updates._frames.lines import Lines
-from commod.updates._frames.refusals import MAX_WEIGHT_DEVIATION, check_same_people
-from commod.updates._problem import FitProblem
+from commod.updates._candidates import CountedCandidate, sweep_targets
+from commod.updates._fit_rows import FitRows, check_both_decisions, hash_bound, may_come_whole
+from commod.updates._found_update import AllPeople, CountedPeople, fit_update, scorecard_of
+from commod.updates._frame_rows import (
+    MAX_WEIGHT_DEVIATION,
+    FrameTable,
+    Lines,
+    NamedColumns,
+    WholeTable,
+    check_names,
+    check_same_people,
+    count_lines,
+    prepare_frame,
+    pull_point_rows,
+    pull_whole,
+    read_point_rows,
+    rows_of_lines,
+)
+from commod.updates._interface import read_numbers
+from commod.updates._problem import FitProblem, check_monotone
+from commod.updates._promise import fit_promise
+from commod.updates._targeted import (
+    TargetedUpdate,
+    check_labels_given,
+    check_no_weighted_promise,
+    set_target,
+)
+
+Counts = NDArray[np.int64]
+
+
+def fit_frame(update: TargetedUpdate, frame: Any, named: NamedColumns) -> WholeTable | None:
+    """Store in an update the fit of a large frame; a table that may come whole is returned."""
+    table = open_table(update, frame, named)
+    whole = whole_table(update, table)
+    if whole is not None:
+        return whole
+    problem, people = read_parts(update, table)
+    if update.confidence is not None:
+        update._store_fit(*fit_promise(problem))
+    else:
+        update._store_fit(fit_update(problem, people))
+    return None
+
+
+def open_table(update: TargetedUpdate, frame: Any, named: NamedColumns) -> FrameTable:
+    """Return the frame with its prepared columns; the parameters are checked and recorded."""
+    update._record_params()
+    update._check_parameters()
+    check_no_weighted_promise(update, named.sample_weight)
+    check_labels_given(update, named.y_true is not None)
+    return prepare_frame(frame, named, float(update.threshold), update.max_margin)
+
+
+def whole_table(update: TargetedUpdate, table: FrameTable) -> WholeTable | None:
+    """Return all rows of a table that may come whole; None for a larger one."""
+    n_rows = int(table.lazy.select(nw.len().alias("n")).collect(backend="pyarrow").item())
+    if not may_come_whole(n_rows):
+        return None
+    return pull_whole(table, allow_unknown=update.unknown_groups == "ignore")
+
+
+def read_parts(update: TargetedUpdate, table: FrameTable) -> tuple[FitProblem, PeopleOfFrame]:
+    """Return the problem of the rows that points come from, and all people of a large frame.
+
+    Two queries count people and bring rows here.
+    """
+    if update.unknown_groups != "error":
+        raise InputError(
+            "unknown_groups='ignore' needs a table of at most a million rows. Give missing groups "
+            "a name of their own, drop these rows, or call fit on rows in memory.",
+            parameter="unknown_groups",
+        )
+    update.direction_ = str(update.direction)
+    lines = count_lines(table)
+    rows = rows_of_lines(update, lines)
+    asked = update._asked()
+    everybody = asked.problem(rows, Encoding(()))  # whose columns are not known
+    both = plain(update._other_label(update.pos_label_)), plain(update.pos_label_)
+    check_both_decisions(rows, update._constraint, both)
+    bound = hash_bound(rows.n_people)
+    read, line = read_point_rows(update, rows, pull_point_rows(lines, bound))
+    people = PeopleOfFrame(everybody, lines, line, read.weight, bound)
+    check_monotone(asked.monotone, [column.name for column in read.columns])
+    return asked.problem(read, asked.learn_terms(read)), people
+
+
+# ---------------------------------------------------------------------------------------------
+# The updates of a frontier
+#
+# A table that may come whole is swept in memory. Of a larger one, points are fitted at a few
+# targets, and one query for each of them counts all people by bins of evidence. These counts give
+# the cut of every target, which lies between two bins.
+
+
+@dataclass(frozen=True)
+class FrameCandidate(CountedCandidate):
+    """An update of a frontier on a frame, with the figures of all its people."""
+
+    def build(self) -> TargetedUpdate:
+        """Return the update as it was counted, with all figures."""
+        update = self.unfitted()
+        update._store_fit(self.fitted)
+        return update
+
+
+class FrameSweep(NamedTuple):
+    """The updates of a frontier on a frame.
+
+    - `candidates`, `n_changed`: each update, and how many people of each line it changes, (n,).
+    - `rows`: the lines as fit rows, each of many people.
+    """
+
+    candidates: list[FrameCandidate]
+    n_changed: list[Counts]
+    rows: FitRows
+
+
+def sweep_frame(
+    update: TargetedUpdate, frame: Any, named: NamedColumns, targets: Sequence[float] | None
+) -> FrameSweep | WholeTable:
+    """Return an update for each target, least strict first; None: those of the default frontier.
+
+    A table that may come whole is returned as it is. Afterwards, the update knows the labels and
+    parameters of all candidates.
+    """
+    targets = read_numbers("targets", targets)
+    for target in targets or ():
+        set_target(clone(update), target)._check_parameters()
+    table = open_table(update, frame, named)
+    whole = whole_table(update, table)
+    if whole is not None:
+        return whole
+    problem, people = read_parts(update, table)
+    candidates, n_changed = [], []
+    _, swept = sweep_targets(problem, people, targets)
+    for one in swept:
+        fitted = one.fitted
+        assert isinstance(fitted.counted, CountsOfFrame)
+        settings = {**one.settings, "points_from": one.points_from}
+        candidates.append(FrameCandidate(settings, update, problem, fitted))
+        n_changed.append(fitted.counted.changed_by_line(fitted.changed))
+    return FrameSweep(candidates, n_changed, people.problem.rows)
+
+
+# ---------------------------------------------------------------------------------------------
+# Let `fit_frame` take a model as base model: its scores become a column for the fit
+
+
+@contextmanager
+def score_column(
+    update: TargetedUpdate, frame: Any, named: NamedColumns
+) -> Iterator[tuple[Any, NamedColumns]]:
+    """Yield a frame with a column of scores, and the names of its columns, for a fit.
+
+    While the fit runs, a `ModelScores` is the base model of the update. Afterwards it is the model
+    again, and X of `predict` has the columns of the model first. A `ScoredFrame` has the scores of
+    the model already: so one scoring serves a fit and what follows it.
+    """
+    if named.score is not None:
+        yield frame, named
+        return
+    update._check_parameters()  # before rows are scored, which may take long
+    check_no_weighted_promise(update, named.sample_weight)
+    check_labels_given(update, named.y_true is not None)
+    model = update.estimator
+    known = frame if isinstance(frame, ScoredFrame) else None
+    schema = dict(open_frame(frame if known is None else known.frame).collect_schema())
+    if known is not None:
+        del schema[known.column]
+    columns, features = columns_of(model, named, schema, update.locked_features)
+    single = (named.y_true, named.sample_weight, named.key)
+    others = [*named.sensitive, *named.conditions, *(name for name in single if name is not None)]
+    keep = [*features, *others]
+    scoring = nullcontext(known) if known else with_scores(frame, model, columns, keep=keep)
+    with scoring as scored:
+        _compare_decisions(update, scored)
+        is_read = set(columns) <= set(features)
+        classes = getattr(model, "classes_", None)
+        update.estimator = ModelScores(scored.column, classes_=classes, reads_others=not is_read)
+        yield scored.frame, replace(named, score=scored.column, features=tuple(features))
+    _give_back(update, model, list(dict.fromkeys([*columns, *features])))
+
+
+def columns_of(
+    model: Any, named: NamedColumns, schema: Mapping[Any, Any], locked: Collection[str]
+) -> tuple[list[str], list[str]]:
+    """Return the columns that the model reads, and those that the update may use.
+
+    A model that does not know the names of its columns reads what the update may use. Locked
+    columns of the model count as features, as they do in `fit`.
+    """
+    features = list(check_names(named, schema))
+    columns = names_of_model(model)
+    if not set(columns) & set(schema):  # some models make up names for arrays
+        columns = []
+    for name in columns:
+        if name not in schema:
+            raise no_column("estimator", name, schema)
+    if not columns:
+        n_read = getattr(model, "n_features_in_", len(features))
+        if n_read != len(features):
+            raise BaseModelError(
+                f"The base model {type(model).__name__} was fitted on {n_of(n_read, 'column')} "
+                f"without names, and the frame has {len(features)} for it. Name them in the "
+                "model's order: features=[...].",
+                parameter="features",
+            )
+        return features, features
+    if named.features is None:
+        features = [name for name in columns if name in features]
+    locked_columns = [name for name in columns if name in locked and name not in features]
+    return columns, [*features, *locked_columns]
+
+
+def _compare_decisions(update: TargetedUpdate, scored: ScoredFrame) -> None:
+    """Warn if the model's own decisions differ from score > threshold in the first rows."""
+    model, scores = update.estimator, scored.first_scores
+    classes = getattr(model, "classes_", None)
+    if classes is None or not len(scores):
+        return
+    base = BaseScores(np.column_stack([1 - scores, scores]), float(update.threshold))
+    warn_about_own_decisions(model, scored.first_rows, base, classes[1])
+
+
+def take_base_model(update: TargetedUpdate, other: TargetedUpdate) -> None:
+    """Give a fitted update the base model of another one, and the columns of its X."""
+    update.estimator = update._params_of_fit["estimator"] = other.estimator
+    for name in ("feature_names_in_", "n_features_in_", "_columns_seen"):
+        if hasattr(other, name):
+            setattr(update, name, getattr(other, name))
+
+
+def _give_back(update: TargetedUpdate, model: Any, columns: list[str]) -> None:
+    """Store the model as the base model of a fitted update, and the columns of its X."""
+    update.estimator = update._params_of_fit["estimator"] = model
+    update.feature_names_in_ = np.array(columns, dtype=object)
+    update.n_features_in_ = len(columns)
+    update._columns_seen = columns
+
+
+# ---------------------------------------------------------------------------------------------
+# Count the people of a frame by their evidence, in its engine: what a cut is found from
+
 
 N_FINE, N_COARSE = 4096, 128  # bins near the cut, and on each side of these
 MAX_SINGLE = 100_000  # people whose single values of the evidence are fetched
@@ -338,9 +596,7 @@ def first_bins(task: EvidenceTask, found: FoundUpdate, n_others: float, *, is_sw
     everything = (0.0, np.inf)
     if n_others <= MAX_SINGLE:
         return Bins(everything, (0.0, 1.0), 1.0)
-    score = evidence(
-        task, found.card.counted(task), costs_at(task, found.nearness, found.mean_distance)
-    )
+    score = found.score(task)
     ordered = -np.sort(-score[score > 0])
     if not len(ordered):
         return Bins((np.inf, -np.inf), (0.0, 1.0), 1.0)
