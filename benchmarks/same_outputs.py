@@ -186,21 +186,18 @@ def page(rows: FitRows, **params: Any) -> Texts:
     update = fitted(ControlledDebiaser(rows.model, **params), rows)
     people = PeopleOfFit(X=rows.X, y=rows.y, sensitive_features=rows.groups)
     session = open_session(update, people)
-    try:
-        term = session.terms()["rows"][0] if "rows" in session.terms() else None
-        first = session.state()
-        views = {"first": first, "terms": session.terms("1"), "term": term}
-        session.keep()
-        name = update.scorecard_.encoding.term_names[0]
-        edit = {name: 1.0}
-        views["preview"] = session.preview(edit)
-        views["edited"] = session.edit(session.state()["version"], edit, by="Ann", note="a talk")
-        views["state"] = session.state()
-        views |= {"segments": session.segments(), "person": session.person(0)}
-        views["undone"] = session.undo(session.state()["version"])
-        views["python"] = session.python()
-    finally:
-        session.close()
+    term = session.terms()["rows"][0] if "rows" in session.terms() else None
+    first = session.state()
+    views = {"first": first, "terms": session.terms("1"), "term": term}
+    session.keep()
+    name = update.scorecard_.encoding.term_names[0]
+    edit = {name: 1.0}
+    views["preview"] = session.preview(edit)
+    views["edited"] = session.edit(session.state()["version"], edit, by="Ann", note="a talk")
+    views["state"] = session.state()
+    views |= {"segments": session.segments(), "person": session.person(0)}
+    views["undone"] = session.undo(session.state()["version"])
+    views["python"] = session.python()
     return {key: undated(json.dumps(view, default=str)) for key, view in views.items()}
 
 
