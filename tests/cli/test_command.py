@@ -12,11 +12,8 @@ from typer.testing import CliRunner
 from commod.cli import app
 from commod.cli._command import (
     REMOVED_OPTIONS,
-    flag,
     named_columns,
     option,
-    stated_parameters,
-    texts,
     with_options,
 )
 from commod.exceptions import InputError
@@ -26,12 +23,14 @@ from commod.metrics._constraint import CONSTRAINTS
 @dataclass(frozen=True, kw_only=True)
 class Cake:
     command: str = ""
-    name: str = option(("bake", "eat"), None, "Whose cake.", argument=True)
-    fillings: list[str] = texts(("bake",), "Cake", "A filling.", "--filling", is_column=True)
-    label: str | None = option(("bake",), "Cake", "A label.", sets="y y_true", is_column=True)
-    layers: int = option(("bake",), "Cake", "How many layers.", default=2)
-    is_iced: bool = flag(("bake",), "Cake", "Whether it has icing.")
-    with_fork: bool = flag(("eat",), "Cake", "Whether to use a fork.")
+    name: str = option(("bake", "eat"), "Whose cake.", argument=True)
+    fillings: list[str] = option(
+        ("bake",), "A filling.", "--filling", panel="Cake", default=[], is_column=True
+    )
+    label: str | None = option(("bake",), "A label.", panel="Cake", sets="y y_true", is_column=True)
+    layers: int = option(("bake",), "How many layers.", panel="Cake", default=2)
+    is_iced: bool = option(("bake",), "Whether it has icing.", panel="Cake", default=False)
+    with_fork: bool = option(("eat",), "Whether to use a fork.", panel="Cake", default=False)
 
 
 def run(command, *arguments):
@@ -96,19 +95,6 @@ def test_the_help_names_every_constraint():
         p.help for p in get_command(app).commands["debias"].params if p.name == "constraint"
     )
     assert all(name in text for name in CONSTRAINTS), text
-
-
-def test_stated_values_that_are_passed_on_become_parameters():
-    @dataclass(frozen=True, kw_only=True)
-    class Baking:
-        heat: float | None = option((), None, "Heat.", passes=True)
-        layers: int | None = option((), None, "Layers.", passes=lambda n: n or None)
-        colour: str | None = option((), None, "Colour.")
-
-    assert stated_parameters(Baking(heat=180.0, layers=0, colour="red")) == {
-        "heat": 180.0,
-        "layers": None,
-    }
 
 
 # -- all commands together ------------------------------------------------------------------------

@@ -26,8 +26,8 @@ def parameters(**stated):
 
 def test_the_target_is_the_one_for_new_people():
     assert parameters()["target"] == command.TARGET == 0.8
-    assert parameters(target=0.7)["target"] == 0.7
-    assert parameters(constraints="false_positive_rate_parity")["target"] is None
+    assert parameters(demo_target=0.7)["target"] == 0.7
+    assert parameters(demo_constraints="false_positive_rate_parity")["target"] is None
 
 
 def test_nobody_loses_unless_the_user_allows_it():

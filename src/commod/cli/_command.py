@@ -1,7 +1,7 @@
 """Make the options of all commands from one description each: a field of a frozen dataclass.
 
-A field says all there is to say: which commands take it, its heading, help, type and default, the
-parameter that it sets, and whether its value is passed on. So a new option is one entry.
+A field says all there is to say: which commands take it, its heading, help, type and default, and
+the parameter that it sets. So a new option is one entry.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -48,15 +48,14 @@ REMOVED_OPTIONS = {  # with what to do instead
 
 def option(
     commands: Sequence[str],
-    panel: str | None,
     help: str,
     *names: str,
+    panel: str | None = None,
     default: Any = None,
     required: bool = False,
     argument: bool = False,
     sets: str = "",
     is_column: bool = False,
-    passes: bool | Callable[[Any], Any] = False,
     **settings: Any,
 ) -> Any:
     """Return a dataclass field that is an option of some commands.
@@ -65,12 +64,12 @@ def option(
     ----------
     commands : sequence of str
         Names of the commands that take the option; "commod" is what stands before a name.
-    panel : str or None
-        Heading in the help. Only --help-all shows options of the heading `ADVANCED`.
     help : str
         Text in the help.
     *names : str
         Names of the option, if not the name of the field: "--quiet", "-q".
+    panel : str, default=None
+        Heading in the help. Only --help-all shows options of the heading `ADVANCED`.
     default : object, default=None
         Value where the user states none. A list must be empty.
     required : bool, default=False
@@ -81,9 +80,6 @@ def option(
         Python parameters that the option sets, beside the name of the field.
     is_column : bool, default=False
         Whether the value names columns of the table, see `named_columns`.
-    passes : bool or function, default=False
-        Whether the value is a parameter of the update, see `stated_parameters`. A function turns
-        it into the parameter.
     **settings : object
         Further parameters of `typer.Option`.
     """
@@ -95,26 +91,11 @@ def option(
         "is_argument": argument,
         "sets": sets,
         "is_column": is_column,
-        "passes": passes,
         "settings": settings,
     }
     if isinstance(default, list):
         return dataclasses.field(default_factory=list, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
-
-
-flag = partial(option, default=False)
-texts = partial(option, default=[])
-
-
-def stated_parameters(options: Any) -> dict[str, Any]:
-    """Return the parameters of an update that the user states."""
-    parameters = {}
-    for field in dataclasses.fields(options):
-        passes, value = field.metadata.get("passes"), getattr(options, field.name)
-        if passes and value is not None:
-            parameters[field.name] = passes(value) if callable(passes) else value
-    return parameters
 
 
 def named_columns(options: Any) -> list[tuple[str, str]]:

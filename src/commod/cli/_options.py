@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,10 +20,8 @@ from commod.cli._command import (
     OUTPUT,
     REACH,
     WHOM,
-    flag,
     option,
     print_all_help,
-    texts,
 )
 from commod.exceptions import InputError
 
@@ -38,10 +36,17 @@ FITS = ("debias", "explore")
 MODELS = (*FITS, "compare")
 AUDITS = ("debias", "audit", "check")
 TABLES = (*MODELS, "audit", "check")
+GROUPS = (*FITS, "audit", "check")
+LABELS = (*MODELS, "audit")
 SCORES = ("apply", "check", "sql")
 PATCHES = (*SCORES, "show", "verify")
 PRINTING = ("commod", *TABLES, *PATCHES)
 WRITING = ("commod", *AUDITS, "apply", "sql", "compare")
+
+# Makers of the options under a heading
+reach, whom = partial(option, panel=REACH), partial(option, panel=WHOM)
+output, advanced = partial(option, panel=OUTPUT), partial(option, panel=ADVANCED)
+column = partial(option, panel=COLUMNS, is_column=True)
 
 Dialect = Literal["duckdb", "postgres", "spark", "snowflake", "bigquery", "tsql"]
 Method = Literal["ControlledDebiaser", "COMMOD"]
@@ -81,202 +86,149 @@ class Options:
     command: str = ""  # its name
 
     # Arguments
-    patch: Path = option(PATCHES, None, "The patch file.", argument=True)
-    files: list[str] = texts(
-        TABLES, None, "CSV, TSV (also .gz) or Parquet, or a quoted pattern.", argument=True
+    patch: Path = option(PATCHES, "The patch file.", argument=True)
+    files: list[str] = option(
+        TABLES, "CSV, TSV (also .gz) or Parquet, or a quoted pattern.", argument=True, default=[]
     )
     source: str = option(
-        ("apply",), None, "CSV, TSV or Parquet file, or a quoted pattern.", argument=True
+        ("apply",), "CSV, TSV or Parquet file, or a quoted pattern.", argument=True
     )
     edited: Path = option(
-        ("apply",),
-        None,
-        "The file to write: .csv, .csv.gz or .parquet.",
-        argument=True,
-        metavar="out",
+        ("apply",), "The file to write: .csv, .csv.gz or .parquet.", argument=True, metavar="out"
     )
     signed: Path = option(
-        ("verify",), None, "The report: .html, .md or .json.", argument=True, metavar="report"
+        ("verify",), "The report: .html, .md or .json.", argument=True, metavar="report"
     )
 
     # Columns of the table
-    sensitive: list[str] = texts(
+    sensitive: list[str] = column(
         TABLES,
-        COLUMNS,
         "Sensitive feature. Repeat it for intersections.",
         required=True,
         sets="sensitive_features",
-        is_column=True,
+        default=[],
     )
-    label: str | None = option(
-        TABLES, COLUMNS, "True labels (two values).", sets="y y_true", is_column=True
-    )
-    drop_missing: bool = flag(TABLES, ADVANCED, "Drop rows without label, group or score.")
-    unknown_groups: str = option(
-        (*FITS, "audit", "check"),
-        ADVANCED,
+    label: str | None = column(TABLES, "True labels (two values).", sets="y y_true")
+    drop_missing: bool = advanced(TABLES, "Drop rows without label, group or score.", default=False)
+    unknown_groups: str = advanced(
+        GROUPS,
         "People whose group is missing: error, or ignore (no group has them).",
         default="error",
-        passes=True,
     )
-    features: list[str] = texts(
-        MODELS, COLUMNS, "What the update may read. \\[default: all others]", is_column=True
+    features: list[str] = column(
+        MODELS, "What the update may read. \\[default: all others]", default=[]
     )
-    ignore: list[str] = texts(
-        MODELS, COLUMNS, "What the update must not read.", sets="locked_features", is_column=True
+    ignore: list[str] = column(
+        MODELS, "What the update must not read.", sets="locked_features", default=[]
     )
-    key: str | None = option(
-        MODELS,
-        COLUMNS,
-        "Name of each row: in the ledger, and for draws from a large table. No feature.",
-        is_column=True,
+    key: str | None = column(
+        MODELS, "Name of each row: in the ledger, and for draws from a large table. No feature."
     )
-    before: str = option(
-        ("audit",),
-        COLUMNS,
-        "Column of the earlier decisions.",
-        required=True,
-        sets="y_before",
-        is_column=True,
+    before: str = column(
+        ("audit",), "Column of the earlier decisions.", required=True, sets="y_before"
     )
-    after: str = option(
-        ("audit",),
-        COLUMNS,
-        "Column of the later decisions.",
-        required=True,
-        sets="y_after",
-        is_column=True,
+    after: str = column(("audit",), "Column of the later decisions.", required=True, sets="y_after")
+    score_before: str | None = column(
+        ("audit",), "Column of the earlier scores.", sets="scores_before"
     )
-    score_before: str | None = option(
-        ("audit",), COLUMNS, "Column of the earlier scores.", sets="scores_before", is_column=True
-    )
-    score_after: str | None = option(
-        ("audit",), COLUMNS, "Column of the later scores.", sets="scores_after", is_column=True
-    )
+    score_after: str | None = column(("audit",), "Column of the later scores.", sets="scores_after")
 
     # Base model and patch
-    model: Path | None = option(MODELS, MODEL, ".skops, .onnx or a pickle.")
+    model: Path | None = option(MODELS, ".skops, .onnx or a pickle.", panel=MODEL)
     score_column: str | None = option(
-        MODELS, MODEL, "Scores of the base model, instead of --model.", is_column=True
+        MODELS, "Scores of the base model, instead of --model.", is_column=True, panel=MODEL
     )
     score_is_for: str | None = option(
-        (*MODELS, "audit"), MODEL, "Label of a high score. \\[default: the larger label]"
+        LABELS, "Label of a high score. \\[default: the larger label]", panel=MODEL
     )
-    trust: list[str] = texts(
+    trust: list[str] = advanced(
         MODELS,
-        ADVANCED,
         "pickle: load a pickled model, which can run any code. Else: another type in a .skops file "
         "to trust. Can be repeated.",
+        default=[],
     )
     threshold: float = option(
-        MODELS, MODEL, "The label is decided where the score is above.", default=0.5, passes=True
+        MODELS, "The label is decided where the score is above.", default=0.5, panel=MODEL
     )
     sha256: str | None = option(
-        PATCHES, "Patch", "SHA-256 of the signed-off patch. Any other is refused."
+        PATCHES, "SHA-256 of the signed-off patch. Any other is refused.", panel="Patch"
     )
     score: str | None = option(
         SCORES,
-        "Patch",
         "Column of the base model's scores, of the label in the patch. "
         "\\[default: as in the patch]",
+        panel="Patch",
     )
 
     # What to reach
-    at_least: float | None = option(
-        TABLES, REACH, "Lowest allowed P-rule, ratio or rate.", sets="target"
-    )
-    at_most: float | None = option(TABLES, REACH, "Highest allowed gap or rate.", sets="target")
-    constraint: list[str] = texts(
-        (*MODELS, "audit"),
-        REACH,
+    at_least: float | None = reach(TABLES, "Lowest allowed P-rule, ratio or rate.", sets="target")
+    at_most: float | None = reach(TABLES, "Highest allowed gap or rate.", sets="target")
+    constraint: list[str] = reach(
+        LABELS,
         "What groups have alike, as in 'demographic parity >= 0.8 within department'. "
         "Names: demographic_parity (default), equalized_odds, true_positive_rate_parity, "
         "false_positive_rate_parity, minimum_rate and more. Repeat it: all hold.",
         callback=_check_texts,
         sets="constraints",
+        default=[],
     )
-    favorable: str | None = option(
-        (*MODELS, "audit"), REACH, "Label that is good for the person.", sets="favorable_label"
+    favorable: str | None = reach(
+        LABELS, "Label that is good for the person.", sets="favorable_label"
     )
-    positive: str | None = option(
-        (*MODELS, "audit"),
-        ADVANCED,
+    positive: str | None = advanced(
+        LABELS,
         "Label whose rates are compared. \\[default: as --favorable, else the larger label]",
         sets="pos_label",
     )
-    target_on: str | None = option(
+    target_on: str | None = advanced(
         FITS,
-        ADVANCED,
         "new_rows: the target is expected to hold on new people. fit_rows: it holds on the "
         "rows of the table. \\[default: new_rows]",
-        passes=True,
     )
-    confidence: float | None = option(
-        FITS, REACH, "Promise the target, such as with 0.95.", passes=True
-    )
+    confidence: float | None = reach(FITS, "Promise the target, such as with 0.95.")
 
     # Whom to change
-    direction: str | None = option(
-        FITS,
-        WHOM,
-        "any, gains_only (nobody loses the favourable outcome) or losses_only.",
-        passes=True,
+    direction: str | None = whom(
+        FITS, "any, gains_only (nobody loses the favourable outcome) or losses_only."
     )
-    max_changes: float | None = option(
-        (*FITS, "check"), WHOM, "Cap on the share of changed decisions.", passes=True
+    max_changes: float | None = whom((*FITS, "check"), "Cap on the share of changed decisions.")
+    max_accuracy_loss: float | None = whom(FITS, "Cap on the loss of accuracy.")
+    max_volume_change: float | None = advanced(
+        FITS, "Cap on the change of the overall positive rate."
     )
-    max_accuracy_loss: float | None = option(
-        FITS, WHOM, "Cap on the loss of accuracy.", passes=True
-    )
-    max_volume_change: float | None = option(
-        FITS, ADVANCED, "Cap on the change of the overall positive rate.", passes=True
-    )
-    max_margin: float | None = option(
-        FITS, WHOM, "Cap on |score − threshold| of those who change.", passes=True
-    )
-    borderline: float | None = option(
-        FITS,
-        WHOM,
-        "Extra changes, as a share, for people nearer to the threshold. \\[default: 0.25]",
-        passes=True,
+    max_margin: float | None = whom(FITS, "Cap on |score − threshold| of those who change.")
+    borderline: float | None = whom(
+        FITS, "Extra changes, as a share, for people nearer to the threshold. \\[default: 0.25]"
     )
 
     # The scorecard
-    points: str | None = option(
-        FITS, OUTPUT, "integers (−10 to 10), per unit, per bin or auto: per unit.", passes=True
+    points: str | None = output(FITS, "integers (−10 to 10), per unit, per bin or auto: per unit.")
+    max_lines: int | None = output(
+        FITS, "Most lines of the scorecard, 0: all. \\[default: 12]", min=0
     )
-    max_lines: int | None = option(
+    score_edit: str | None = advanced(
         FITS,
-        OUTPUT,
-        "Most lines of the scorecard, 0: all. \\[default: 12]",
-        min=0,
-        passes=lambda n_lines: n_lines or None,
-    )
-    score_edit: str | None = option(
-        FITS,
-        ADVANCED,
         "changed_only: scores stay where decisions stay. all: edit every score, as in the paper. "
         "\\[default: changed_only]",
-        passes=True,
     )
 
     # How to read the files, and where
-    types: list[str] = texts(
+    types: list[str] = option(
         (*TABLES, "apply"),
-        COLUMNS,
         "text, number, integer or boolean.",
         "--type",
         metavar="COLUMN=KIND",
+        panel=COLUMNS,
+        default=[],
     )
-    csv: list[str] = texts(
+    csv: list[str] = advanced(
         (*TABLES, "apply"),
-        ADVANCED,
         "How to read a text file: delimiter=CHARACTER or encoding=NAME. Can be repeated. "
         "\\[default: comma, utf-8]",
+        default=[],
     )
-    engine: str = option(
+    engine: str = advanced(
         (*AUDITS, "compare"),
-        ADVANCED,
         "memory, duckdb or spark. auto: memory for a table that fits into it and has at most "
         f"{MOST_ROWS:,} rows, else duckdb. Spark reads Parquet files, on this machine or at an "
         "address in its place: spark://host:7077, sc://host or yarn.",
@@ -284,73 +236,68 @@ class Options:
     )
 
     # What groups and labels are called
-    group_names: list[str] = texts(
-        (*FITS, "audit", "check"),
-        ADVANCED,
+    group_names: list[str] = advanced(
+        GROUPS,
         "VALUE=NAME of a group, such as 1=women. Can be repeated. With several --sensitive: "
         "COLUMN:VALUE=NAME.",
+        default=[],
     )
-    label_names: list[str] = texts(
-        (*FITS, "audit", "check"),
-        ADVANCED,
-        "LABEL=NAME of a label, such as 1=approved. Can be repeated.",
+    label_names: list[str] = advanced(
+        GROUPS, "LABEL=NAME of a label, such as 1=approved. Can be repeated.", default=[]
     )
 
     # What to measure and to write
-    report: Path | None = option(AUDITS, OUTPUT, "The report: .html, .md or .json.")
-    blind_limit: bool = flag(
+    report: Path | None = output(AUDITS, "The report: .html, .md or .json.")
+    blind_limit: bool = advanced(
         ("debias", "audit"),
-        ADVANCED,
         "Estimate the fewest changes of a rule that does not read the group. Takes seconds.",
+        default=False,
     )
-    trade_off: bool = flag(
-        ("debias",), ADVANCED, "Show in the report what other targets would change (.html or .md)."
-    )
-    refits: int = option(
+    trade_off: bool = advanced(
         ("debias",),
-        ADVANCED,
+        "Show in the report what other targets would change (.html or .md).",
+        default=False,
+    )
+    refits: int = advanced(
+        ("debias",),
         "Fit so often on halves of the rows, and show in the report who changes each time.",
         default=0,
         sets="n_refits",
         min=0,
     )
-    out: Path = option(("debias",), OUTPUT, "The patch: .json.", default=Path("patch.json"))
-    ledger: Path | None = option(("debias",), OUTPUT, "Who changes: .csv.")
-    figures: Path | None = option(
-        ("compare",), OUTPUT, "File for the figures of every update (.csv).", "--out"
+    out: Path = output(("debias",), "The patch: .json.", default=Path("patch.json"))
+    ledger: Path | None = output(("debias",), "Who changes: .csv.")
+    figures: Path | None = output(
+        ("compare",), "File for the figures of every update (.csv).", "--out"
     )
-    picture: Path | None = option(("compare",), OUTPUT, "File for a picture (.png, .svg or .pdf).")
-    statement: Path | None = option(
-        ("sql",), OUTPUT, "File for the statement, instead of printing it.", "--out"
+    picture: Path | None = output(("compare",), "File for a picture (.png, .svg or .pdf).")
+    statement: Path | None = output(
+        ("sql",), "File for the statement, instead of printing it.", "--out"
     )
-    min_group_size: int = option(
-        (*FITS, "audit", "check"),
-        ADVANCED,
-        "Groups with fewer rows are listed, but not compared.",
-        default=30,
-        passes=True,
+    min_group_size: int = advanced(
+        GROUPS, "Groups with fewer rows are listed, but not compared.", default=30
     )
-    test_size: float | None = option(
+    test_size: float | None = output(
         ("debias", "compare"),
-        OUTPUT,
         "Share of the rows to hold out, to measure on. \\[default: 0, with compare 0.3]",
     )
-    seed: int = option(
-        ("debias", "compare", "demo"), ADVANCED, "Seed of every random draw.", default=0, min=0
+    seed: int = advanced(
+        ("debias", "compare", "demo"), "Seed of every random draw.", default=0, min=0
     )
-    strict: bool = flag(("audit",), None, "Exit code 1 if a check fails that blocks signing.")
-    methods: list[str] = texts(
+    strict: bool = option(
+        ("audit",), "Exit code 1 if a check fails that blocks signing.", default=False
+    )
+    methods: list[str] = option(
         ("compare",),
-        None,
         "Name of a method. Can be repeated. \\[default: the quick methods]",
         "--method",
+        default=[],
     )
-    no_browser: bool = flag(
-        ("explore",), OUTPUT, "Print the address of the page and open no browser."
+    no_browser: bool = output(
+        ("explore",), "Print the address of the page and open no browser.", default=False
     )
-    port: int = option(
+    port: int = output(
         ("explore",),
-        OUTPUT,
         "Port of the page. \\[default: a free one]",
         default=0,
         min=0,
@@ -360,90 +307,92 @@ class Options:
 
     # Patches
     dialect: Dialect = option(
-        ("sql",), None, "The last three dialects are not tested on a database.", required=True
+        ("sql",), "The last three dialects are not tested on a database.", required=True
     )
-    table: str = option(
-        ("sql",), None, "Name of the table, as the dialect writes it.", required=True
-    )
+    table: str = option(("sql",), "Name of the table, as the dialect writes it.", required=True)
     prefix: str = option(
-        ("apply", "sql"), None, "Text that begins the names of the new columns.", default="commod_"
+        ("apply", "sql"), "Text that begins the names of the new columns.", default="commod_"
     )
-    calibrated: bool = flag(
-        ("apply", "sql"), None, "Add the edited score as a calibrated probability."
+    calibrated: bool = option(
+        ("apply", "sql"), "Add the edited score as a calibrated probability.", default=False
     )
-    columns: list[str] = texts(
+    columns: list[str] = option(
         ("apply",),
-        None,
         "New column to add, such as commod_r. Can be repeated. \\[default: the four above]",
+        default=[],
     )
     memory_limit: str | None = option(
-        ("apply",), None, "Memory for the rows being edited. \\[default: 1GB]"
+        ("apply",), "Memory for the rows being edited. \\[default: 1GB]"
     )
-    renamed: list[str] = texts(
-        ("sql",), None, "PATCH=TABLE where the table names a column differently.", "--column"
+    renamed: list[str] = option(
+        ("sql",), "PATCH=TABLE where the table names a column differently.", "--column", default=[]
     )
     diff: Path | None = option(
-        ("show",), None, "Another patch file: print how it differs from the first."
+        ("show",), "Another patch file: print how it differs from the first."
     )
-    every_term: bool = flag(
-        ("show",), None, "Print every term of the scorecard, however many.", "--all"
+    every_term: bool = option(
+        ("show",), "Print every term of the scorecard, however many.", "--all", default=False
     )
 
     # The demo
     method: Method = option(
         ("demo",),
-        None,
         "ControlledDebiaser takes a target, COMMOD the lambdas of the paper.",
         default="ControlledDebiaser",
     )
-    constraints: str = option(
+    demo_constraints: str = option(
         ("demo",),
-        None,
         "What to compare between groups: demographic_parity, equalized_odds, "
         "true_positive_rate_parity or false_positive_rate_parity.",
+        "--constraints",
         default="demographic_parity",
+        sets="constraints",
         callback=_check_constraint,
         metavar="NAME",
     )
-    target: float | None = option(
+    demo_target: float | None = option(
         ("demo",),
-        None,
         "Lowest P-rule, or highest disparity, that is expected on new people. "
         "\\[default: 0.8, or 0.1]",
+        "--target",
+        sets="target",
     )
     demo_direction: Direction | None = option(
         ("demo",),
-        None,
         "gains_only: nobody loses “low risk”. \\[default: gains_only]",
         "--direction",
+        sets="direction",
     )
     folder: Path = option(
         ("demo",),
-        None,
         "Folder for the files.",
         "--output",
         default=Path("commod-demo"),
         metavar="FOLDER",
     )
-    open_page: bool = flag(
+    open_page: bool = option(
         ("demo",),
-        None,
         "Open the page of the update in the browser, to change it by hand. With COMMOD: open the "
         "report.",
         "--open",
+        default=False,
     )
 
     # Every command
-    as_json: bool = flag(PRINTING, OUTPUT, "Print one JSON object.", "--json")
-    quiet: bool = flag(PRINTING, OUTPUT, "Print nothing but errors.", "--quiet", "-q")
-    force: bool = flag(WRITING, OUTPUT, "Replace files that exist.")
-    version: bool = flag(
-        ("commod",), None, "Print the version and stop.", callback=_print_version, is_eager=True
+    as_json: bool = output(PRINTING, "Print one JSON object.", "--json", default=False)
+    quiet: bool = output(PRINTING, "Print nothing but errors.", "--quiet", "-q", default=False)
+    force: bool = output(WRITING, "Replace files that exist.", default=False)
+    version: bool = option(
+        ("commod",),
+        "Print the version and stop.",
+        default=False,
+        callback=_print_version,
+        is_eager=True,
     )
-    help_all: bool = flag(
+    help_all: bool = option(
         ("commod", *TABLES, *PATCHES, "demo"),
-        None,
         "Show all options and exit, also advanced ones.",
+        default=False,
         callback=print_all_help,
         is_eager=True,
         expose_value=False,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from commod._text import codes_text, most_change_text
-from commod.cli._command import stated_parameters, with_options
+from commod.cli._command import with_options
 from commod.cli._engines import BLIND_LIMIT, check_engine
 from commod.cli._options import REPORTS, Options
 from commod.cli._printing import Printer, changes_most, print_audit, target_holds
@@ -170,16 +170,23 @@ def _wants_audit(options: Options) -> bool:
 
 
 def _update(options: Options, rows: LoadedRows | FrameRows) -> ControlledDebiaser:
-    """Return the update that the options ask for, not fitted."""
+    """Return the update that the options ask for, not fitted.
+
+    An option with the name of a parameter is passed on, if the user states it.
+    """
     from commod import ControlledDebiaser
 
-    return ControlledDebiaser(
+    update = ControlledDebiaser(
         rows.estimator,
         locked_features=rows.locked,
         **options.constraints_and_target(),
         **options.label_parameters(rows.labels),
-        **stated_parameters(options),
     )
+    told = {name: getattr(options, name, None) for name in update.get_params(deep=False)}
+    stated = {name: value for name, value in told.items() if value is not None}
+    if options.max_lines == 0:
+        stated["max_lines"] = None  # no limit
+    return update.set_params(**stated)
 
 
 # ---------------------------------------------------------------------------------------------

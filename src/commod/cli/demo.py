@@ -63,7 +63,7 @@ def demo(options: Options) -> None:
         print_update,
     )
 
-    printer, constraints, folder = DemoPrinter(), options.constraints, options.folder
+    printer, constraints, folder = DemoPrinter(), options.demo_constraints, options.folder
     folder.mkdir(parents=True, exist_ok=True)  # first: a bad folder must fail before the fit
     rows = split(options.seed)
     counts_errors = _needs_labels(constraints)
@@ -117,13 +117,13 @@ def new_update(options: Options, model: Any) -> Update:
     """
     from commod import COMMOD, ControlledDebiaser
 
-    counts_errors = _needs_labels(options.constraints)
+    counts_errors = _needs_labels(options.demo_constraints)
     common: dict[str, Any] = {
-        "constraints": options.constraints,
+        "constraints": options.demo_constraints,
         "pos_label": 1 if counts_errors else 0,
         "favorable_label": 0,
     }
-    told = {"target": options.target, "direction": options.demo_direction}
+    told = {"target": options.demo_target, "direction": options.demo_direction}
     stated: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
     if options.method == "COMMOD":
         for name in stated:
