@@ -20,9 +20,9 @@ from commod.cli._options import Options
 
 def measured(seed: int) -> tuple[float, float, float]:
     """Return the P-rule after the update of one seed, and its interval."""
-    rows = demo.split(seed)
-    update = demo.new_update(Options(seed=seed), demo.base_model(rows))
-    audit, _ = demo._audited(update.fit(**rows.fit_rows), rows)
+    learned, fit_rows, new_rows = demo.split(seed)
+    update = demo.new_update(Options(seed=seed), demo.base_model(learned))
+    audit, _ = demo.audited(update.fit(**fit_rows.named()), new_rows)
     after = audit.fairness[0].after
     return after.value, after.low, after.high
 

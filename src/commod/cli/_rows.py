@@ -49,9 +49,9 @@ class LoadedRows:
     X: pd.DataFrame
     y: Any
     groups: Any
-    estimator: Any
-    locked: tuple[str, ...]
-    files: tuple[str, ...]
+    estimator: Any = None
+    locked: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.X)
@@ -80,7 +80,7 @@ class LoadedRows:
         n_test = round(test_size * len(self))
         if not 0 < n_test < len(self):
             raise InputError(f"--test-size {test_size:g} leaves no rows to fit or to measure on.")
-        return self._take(np.sort(order[n_test:])), self._take(np.sort(order[:n_test]))
+        return self.take(np.sort(order[n_test:])), self.take(np.sort(order[:n_test]))
 
     def with_group_names(self, options: Options) -> LoadedRows:
         """Return the rows with the groups under the names that the user gives them."""
@@ -98,7 +98,8 @@ class LoadedRows:
             frame[column] = pd.Series(values, index=frame.index, dtype=object)
         return replace(self, groups=frame if len(known) > 1 else frame.iloc[:, 0])
 
-    def _take(self, index: Any) -> LoadedRows:
+    def take(self, index: Any) -> LoadedRows:
+        """Return the rows at some positions."""
         return replace(
             self,
             X=self.X.iloc[index],

@@ -2,110 +2,104 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+import webbrowser
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from commod._text import EVIDENCE, at_bound, visible
 from commod.cli._command import with_options
 from commod.cli._options import Options
+from commod.cli._printing import console
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
     from commod import COMMOD, Audit, ControlledDebiaser, Explanation
-    from commod.cli._demo_text import DemoPrinter
+    from commod._record import Estimate, Group
+    from commod.cli._rows import LoadedRows
 
     Update: TypeAlias = ControlledDebiaser | COMMOD
+    People: TypeAlias = tuple[LoadedRows, LoadedRows, LoadedRows]
 
 LABELS = {0: "low risk", 1: "high risk"}
 TARGET = 0.8  # the P-rule that US guidelines on hiring call the four-fifths rule
 MAX_MARGIN = 0.2  # nobody with a score below 0.3 or above 0.7 changes
 LAMBDAS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0)  # the frontier of COMMOD
-
-
-@dataclass(frozen=True)
-class DemoRows:
-    """The people of COMPAS in three parts that share nobody: base model, update, measurement."""
-
-    X: Any
-    y: Any
-    groups: Any
-    train: Any
-    fit: Any
-    test: Any
-
-    @property
-    def fit_rows(self) -> dict[str, Any]:
-        """Return the rows of the update, as `fit` takes them."""
-        at = self.fit
-        return {"X": self.X.loc[at], "y": self.y[at], "sensitive_features": self.groups[at]}
-
-    @property
-    def evaluated(self) -> dict[str, Any]:
-        """Return the rows of the measurement, as the studies take them."""
-        at = self.test
-        return {
-            "X_eval": self.X.loc[at],
-            "y_eval": self.y[at],
-            "sensitive_features_eval": self.groups[at],
-        }
+WIDTH = 40  # characters of a share of 1
+NAME_WIDTH = 18
+N_TERMS = 5  # of the scorecard; the report shows all
+N_RULES = 1
+MAX_WIDTH = 80  # columns; longer lines are hard to read
+# What terminals without these characters show in their place.
+PLAIN = str.maketrans(
+    {"→": "->", "−": "-", "≥": ">=", "≤": "<=", "“": '"', "”": '"', "…": "...", "·": "."}
+)
+DIRECTIONS = {
+    "any": "either direction",
+    "gains_only": "gains only",
+    "losses_only": "losses only",
+}
+FALSE_ALARMS = "False alarms are people who are called “high risk” and are not arrested again."
 
 
 @with_options("commod demo --open", "commod demo --direction any --output my-folder")
 def demo(options: Options) -> None:
     """Make a recidivism model fairer: the problem, the update, who changes and what it costs."""
-    from commod.cli._demo_text import (
-        DemoPrinter,
-        headline,
-        print_costs,
-        print_problem,
-        print_update,
-    )
-
-    printer, constraints, folder = DemoPrinter(), options.demo_constraints, options.folder
+    printer, folder = DemoPrinter(), options.folder
     folder.mkdir(parents=True, exist_ok=True)  # first: a bad folder must fail before the fit
-    rows = split(options.seed)
-    counts_errors = _needs_labels(constraints)
+    people = learned, fit_rows, new_rows = split(options.seed)
     with warnings.catch_warnings(), printer.console.status("The update is fitted ..."):
         warnings.simplefilter("ignore")  # the audit reports what the library warns of
-        update = new_update(options, base_model(rows)).fit(**rows.fit_rows)
-        audit, explanation = _audited(update, rows)
-        audits = [audit, *_beside(update, rows)]
+        update = new_update(options, base_model(learned)).fit(**fit_rows.named())
+        audit, explanation = audited(update, new_rows)
+        other = _other_direction(update, fit_rows)
+        audits = [audit] if other is None else [audit, audited(other, new_rows)[0]]
     printer.text(headline(audit), "bold")
     printer.text(
-        f"\nThe model is a logistic regression. From {len(rows.train):,} people of the table "
+        f"\nThe model is a logistic regression. From {len(learned):,} people of the table "
         "COMPAS it learned who is arrested again within two years. The update is fitted on "
-        f"{len(rows.fit):,} other people. Everything here is measured on {len(rows.test):,} "
+        f"{len(fit_rows):,} other people. Everything here is measured on {len(new_rows):,} "
         "people whom neither has seen."
     )
-    print_problem(printer, audit, counts_errors=counts_errors)
-    print_update(printer, audit, counts_errors=counts_errors)
-    print_costs(printer, audits, explanation, counts_errors=counts_errors)
-    path = _write(update, audit, rows, folder, printer)
+    _print_problem(printer, audit)
+    _print_update(printer, audit)
+    _print_costs(printer, audits)
+    if other is not None and not other.reached_:
+        printer.text(
+            f"With {DIRECTIONS[other.direction]}, no update was found that is expected to reach "
+            "the target."
+        )
+    _print_people(printer, audit, explanation)
+    path = _write(update, audit, people, folder, printer)
     printer.text("\nNext: commod demo --open; the README has ten lines for your own model.")
     if options.open_page:
-        _open(update, rows, path, printer)
+        _open(update, fit_rows, path, printer)
 
 
-def _needs_labels(constraints: str) -> bool:
-    """Return whether a constraint compares rates among true labels."""
-    from commod.metrics._constraint import get_constraint
-
-    return get_constraint(constraints).needs_labels
+# ---------------------------------------------------------------------------------------------
+# The update
 
 
-def split(seed: int) -> DemoRows:
-    """Return the people of COMPAS, cut at random into 40 %, 30 % and 30 %."""
+def split(seed: int) -> People:
+    """Return the people of COMPAS in three parts that share nobody, 40 %, 30 % and 30 %.
+
+    The first are for the base model, the second for the update, the third for the measurement.
+    """
     from sklearn.model_selection import train_test_split
 
+    from commod.cli._rows import LoadedRows
     from commod.datasets import load_compas
 
     table: Any = load_compas()
     race = table.race.where(table.race == "African-American", "others")  # ProPublica's comparison
-    train, others = train_test_split(table.data.index, test_size=0.6, random_state=seed)
-    fit, test = train_test_split(others, test_size=0.5, random_state=seed)
-    return DemoRows(table.data, table.target, race, train, fit, test)
+    everybody = LoadedRows(table.data, table.target, race)
+    learned, others = train_test_split(range(len(race)), test_size=0.6, random_state=seed)
+    fit, new = train_test_split(others, test_size=0.5, random_state=seed)
+    return everybody.take(learned), everybody.take(fit), everybody.take(new)
 
 
 def new_update(options: Options, model: Any) -> Update:
@@ -116,8 +110,9 @@ def new_update(options: Options, model: Any) -> Update:
     risk and are not arrested again.
     """
     from commod import COMMOD, ControlledDebiaser
+    from commod.metrics._constraint import get_constraint
 
-    counts_errors = _needs_labels(options.demo_constraints)
+    counts_errors = get_constraint(options.demo_constraints).needs_labels
     common: dict[str, Any] = {
         "constraints": options.demo_constraints,
         "pos_label": 1 if counts_errors else 0,
@@ -136,7 +131,7 @@ def new_update(options: Options, model: Any) -> Update:
     return ControlledDebiaser(model, **(common | stated))
 
 
-def base_model(rows: DemoRows) -> Any:
+def base_model(rows: LoadedRows) -> Any:
     """Return a logistic regression that learned from the first part of the people."""
     from sklearn.compose import make_column_selector, make_column_transformer
     from sklearn.linear_model import LogisticRegression
@@ -148,35 +143,32 @@ def base_model(rows: DemoRows) -> Any:
         (OneHotEncoder(handle_unknown="ignore"), make_column_selector(dtype_exclude="number")),
     )
     model = make_pipeline(encode, LogisticRegression(max_iter=1000))
-    return model.fit(rows.X.loc[rows.train], rows.y[rows.train])
+    return model.fit(rows.X, rows.y)
 
 
-def _beside(update: Update, rows: DemoRows) -> list[Audit]:
-    """Return the audit of gains only, or of losses only where the update itself is gains only."""
-    from commod import COMMOD
-
-    if isinstance(update, COMMOD):  # COMMOD states none
-        return []
+def _other_direction(update: Update, rows: LoadedRows) -> ControlledDebiaser | None:
+    """Return the update of gains only, or of losses only where `update` itself is gains only."""
     from sklearn.base import clone
 
-    other = "losses_only" if update.direction == "gains_only" else "gains_only"
-    beside = clone(update).set_params(direction=other).fit(**rows.fit_rows)
-    audit, _ = _audited(beside, rows)
-    return [audit]
+    from commod import ControlledDebiaser
+
+    if not isinstance(update, ControlledDebiaser):  # COMMOD states no direction
+        return None
+    direction = "losses_only" if update.direction == "gains_only" else "gains_only"
+    return clone(update).set_params(direction=direction).fit(**rows.named())
 
 
-def _audited(update: Update, rows: DemoRows) -> tuple[Audit, Explanation]:
+def audited(update: Update, rows: LoadedRows) -> tuple[Audit, Explanation]:
     """Return the audit and the explanation of an update on the people whom nobody has seen."""
     import commod
 
-    X = rows.X.loc[rows.test]
-    explanation = commod.explain(update, X)
+    explanation = commod.explain(update, rows.X)
     audit = commod.audit(
-        update.estimator.predict(X),
-        update.predict(X),
-        sensitive_features=rows.groups[rows.test],
-        y_true=rows.y[rows.test],
-        X=X,
+        update.estimator.predict(rows.X),
+        update.predict(rows.X),
+        sensitive_features=rows.groups,
+        y_true=rows.y,
+        X=rows.X,
         explanation=explanation,
         label_names=LABELS,
         rows="held-out people",
@@ -186,22 +178,19 @@ def _audited(update: Update, rows: DemoRows) -> tuple[Audit, Explanation]:
 
 
 def _write(
-    update: Update,
-    audit: Audit,
-    rows: DemoRows,
-    folder: Path,
-    printer: DemoPrinter,
+    update: Update, audit: Audit, people: People, folder: Path, printer: DemoPrinter
 ) -> Path:
     """Write report, ledger and audit, and print their names; return the path of the report."""
     import commod
     from commod._io.files import write_whole, written_together
 
-    is_commod = isinstance(update, commod.COMMOD)
-    grid: dict[str, Any] = {"grid": {"lambda_fair": LAMBDAS}} if is_commod else {}
+    rows = people[1].named() | people[2].named("_eval")
+    if isinstance(update, commod.COMMOD):
+        rows["grid"] = {"lambda_fair": LAMBDAS}
     with warnings.catch_warnings(), written_together():
         warnings.simplefilter("ignore")
         with printer.console.status("The report: the same for other targets ..."):
-            frontier = commod.frontier(update, **rows.fit_rows, **grid, **rows.evaluated)
+            frontier = commod.frontier(update, **rows)
             path = commod.report(audit, folder / "report.html", frontier=frontier)
         audit.ledger.to_csv(folder / "ledger.csv")
         write_whole(folder / "audit.json", audit.to_json().encode())
@@ -210,18 +199,298 @@ def _write(
     return path
 
 
-def _open(update: Update, rows: DemoRows, report: Path, printer: DemoPrinter) -> None:
+def _open(update: Update, rows: LoadedRows, report: Path, printer: DemoPrinter) -> None:
     """Open the page of the update until Ctrl-C; the report where a method has no page."""
-    import webbrowser
-
     import commod
     from commod.cli.debias import in_browser
 
     if isinstance(update, commod.COMMOD):
         webbrowser.open(report.resolve().as_uri())
         return
-    with commod.explore(update, **rows.fit_rows, label_names=LABELS) as page:
+    with commod.explore(update, **rows.named(), label_names=LABELS) as page:
         printer.text(f"Page: {page.url}")
         printer.text("Do not share the address. Press Ctrl-C to end.")
         with suppress(KeyboardInterrupt), in_browser(page.url, is_wanted=True):
             page.wait()
+
+
+# ---------------------------------------------------------------------------------------------
+# The printer
+
+
+@dataclass(frozen=True)
+class GroupBar:
+    """The share of one group before the update and, where it is known, after it."""
+
+    name: str
+    before: float
+    after: float | None = None
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The characters of a picture: a kept, a gained and a lost part of a share, and the target."""
+
+    kept: str = "█"
+    gained: str = "▒"
+    lost: str = "·"
+    target: str = "┆"
+    arrow: str = "→"
+
+
+ASCII = Marks("#", "+", ".", "|", "->")
+
+
+def bar_line(bar: GroupBar, target: float | None, marks: Marks) -> tuple[str, str, str]:
+    """Return name, bar and figures of one group; the bar always has WIDTH characters.
+
+    Examples
+    --------
+    >>> bar_line(GroupBar("women", 0.25, 0.5), 0.6, ASCII)
+    ('women             ', '##########++++++++++    |               ', '25.0% -> 50.0%')
+    """
+    after = bar.before if bar.after is None else bar.after
+    ends = [round(WIDTH * share) for share in (min(bar.before, after), max(bar.before, after))]
+    moved = marks.gained if after > bar.before else marks.lost
+    cells = list((marks.kept * ends[0] + moved * (ends[1] - ends[0])).ljust(WIDTH))
+    if target is not None:
+        position = min(round(WIDTH * target), WIDTH - 1)
+        if cells[position] == " ":  # a longer bar covers the mark
+            cells[position] = marks.target
+    figures = f"{bar.before:.1%}"
+    if bar.after is not None:
+        figures += f" {marks.arrow} {bar.after:.1%}"
+    name = bar.name if len(bar.name) <= NAME_WIDTH else bar.name[: NAME_WIDTH - 1] + "…"
+    return name.ljust(NAME_WIDTH), "".join(cells), figures
+
+
+class DemoPrinter:
+    """Print the three acts, at most 80 columns wide."""
+
+    def __init__(self) -> None:
+        self.console = console()
+        self.console.width = min(self.console.width, MAX_WIDTH)
+        self.marks = ASCII if self.console.options.ascii_only else Marks()
+
+    def title(self, text: str) -> None:
+        """Print a heading."""
+        self.console.print()
+        self.console.rule(f"[bold]{text}", align="left", characters="-" if self._ascii else "─")
+
+    def text(self, text: str = "", style: str | None = None) -> None:
+        """Print text, wrapped at words."""
+        self.console.print(self._shown(text), style=style, markup=False, highlight=False)
+
+    @property
+    def _ascii(self) -> bool:
+        return self.marks is ASCII
+
+    def _shown(self, text: str) -> str:
+        """Return text that the terminal can show."""
+        shown = visible(text, keep="\n")
+        if self._ascii:
+            shown = shown.translate(PLAIN).encode("ascii", "replace").decode("ascii")
+        return shown
+
+    def bars(self, bars: Sequence[GroupBar], target: float | None = None) -> None:
+        """Draw the shares of groups, with a mark at the target."""
+        from rich.text import Text
+
+        self.console.print()
+        for bar in bars:
+            name, cells, figures = bar_line(bar, target, self.marks)
+            line = Text(f"  {self._shown(name)} ")
+            line.append(cells)
+            for mark, style in (
+                (self.marks.kept, "cyan"),
+                (self.marks.gained, "bold green"),
+                (self.marks.lost, "bold red"),
+            ):
+                line.highlight_regex(f"{re.escape(mark)}+", style)
+            line.append(f" {figures}")
+            self.console.print(line, no_wrap=True)
+        self.console.print()
+
+    def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Print a table without lines between its rows."""
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=True)
+        for number, heading in enumerate(headings):
+            justify: Any = "right" if number else "left"
+            table.add_column(Text(self._shown(heading)), justify=justify, overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(self._shown(cell)) for cell in row))
+        self.console.print(table)
+
+
+# ---------------------------------------------------------------------------------------------
+# The sentences
+
+
+def headline(audit: Audit) -> str:
+    """Return whether the target is kept on the measured rows, in one sentence or two."""
+    fairness = audit.fairness[0]
+    before, after = fairness.before.value, fairness.after.value
+    if before is None or after is None:
+        return f"No news: the {fairness.name} cannot be measured on these {audit.n:,} people."
+    went = f"the {fairness.name} goes from {before:.2f} to {after:.2f} on {audit.n:,} new people"
+    if fairness.bound is None:
+        return f"The {went.removeprefix('the ')}. No target was asked for."
+    asked = at_bound(f"{fairness.bound:g}", fairness.higher_is_fairer)
+    if fairness.is_kept:
+        return f"Good news: the target is kept. {went[0].upper()}{went[1:]}; asked was {asked}."
+    low, high = fairness.after.low, fairness.after.high
+    missed = f"The target is missed: {went}; asked was {asked}."
+    if low is None or high is None:
+        return missed
+    why = (
+        "It contains the target, so chance explains the miss: about half of all samples miss a "
+        "target that is kept in expectation."
+        if low <= fairness.bound <= high
+        else "It does not contain the target: these people differ from the fit rows by more than "
+        "chance explains."
+    )
+    return f"{missed} The {audit.level:.0%} interval is {low:.2f} to {high:.2f}. {why}"
+
+
+def _counts_errors(audit: Audit) -> bool:
+    """Return whether rates of “high risk” are compared, among those who are not arrested again."""
+    return audit.request.pos_label == 1
+
+
+def _print_problem(printer: DemoPrinter, audit: Audit) -> None:
+    """Print act 1: the rates of the groups before the update, as a picture."""
+    printer.title("1. The problem")
+    fairness = audit.fairness[0]
+    if _counts_errors(audit):
+        printer.text(
+            "The model was trained without race. Of the people who are not arrested again, it "
+            "calls more African-American people “high risk”, as ProPublica found:"
+        )
+        printer.bars(
+            [GroupBar(group.name, _false_alarms(group, audit)[0]) for group in audit.groups]
+        )
+        return
+    printer.text(
+        "The model was trained without race. It calls African-American people “low risk” less "
+        "often than others:"
+    )
+    rates = [group.favorable_before.value or 0.0 for group in audit.groups]
+    names = [group.name for group in audit.groups]
+    goal = None if fairness.bound is None else fairness.bound * max(rates)
+    printer.bars([GroupBar(*pair) for pair in zip(names, rates, strict=True)], goal)
+    if goal is not None and fairness.before.value is not None:
+        printer.text(
+            f"The P-rule is {fairness.before.value:.2f}: the lowest rate divided by the highest. "
+            f"The target is {fairness.bound:g}, or {goal:.1%} here ({printer.marks.target})."
+        )
+
+
+def _print_update(printer: DemoPrinter, audit: Audit) -> None:
+    """Print act 2: the rates after the update, what was asked, and the scorecard."""
+    from commod._reporting.render.texts import asked_expected_measured
+
+    printer.title("2. The update")
+    bars = []
+    for group in audit.groups:
+        shares = (
+            _false_alarms(group, audit)
+            if _counts_errors(audit)
+            else (group.favorable_before.value or 0.0, group.favorable_after.value or 0.0)
+        )
+        bars.append(GroupBar(group.name, *shares))
+    printer.bars(bars)
+    if line := asked_expected_measured(audit):
+        fairness = audit.fairness[0]
+        low, high = fairness.after.low, fairness.after.high
+        if low is not None and high is not None:
+            line += f" The {audit.level:.0%} interval of the measured value is {low:.2f} to "
+            line += f"{high:.2f}."
+        printer.text(line)
+    card = audit.card
+    assert card is not None
+    rule = (
+        f"A decision may change where r(x) < 0. r starts at {card.intercept:+.2f}; each term adds "
+        "its points; a minus pushes towards a change."
+    )
+    if card.rule is not None:
+        start = f"Start at {card.intercept:+.2f} and add the points."
+        rule = " ".join([start, *card.rule.sentences, EVIDENCE])
+    printer.text(
+        f"\nThe update is a scorecard of {len(card.lines)} terms. {rule} The "
+        f"{min(N_TERMS, len(card.lines))} strongest terms:"
+    )
+    rows = [(term.text, f"{term.points:+.3f} {term.unit}".rstrip()) for term in card.lines]
+    printer.table(("term", "points in r" if card.rule is None else "points"), rows[:N_TERMS])
+
+
+def _print_costs(printer: DemoPrinter, audits: Sequence[Audit]) -> None:
+    """Print act 3: who changes and what it costs, and the same for the update beside it."""
+    printer.title("3. Who changes, and what it costs")
+    headings = ["", *(DIRECTIONS[audit.request.direction] for audit in audits)]
+    headings[1] += " (this update)"
+    columns = [_costs(audit) for audit in audits]
+    printer.table(headings, [(name, *(column[name] for column in columns)) for name in columns[0]])
+    limit = (
+        " The fewest changes possible are those of a method that knows everybody's group, for the "
+        "same P-rule."
+    )
+    printer.text(FALSE_ALARMS + ("" if _counts_errors(audits[0]) else limit))
+
+
+def _print_people(printer: DemoPrinter, audit: Audit, explanation: Explanation) -> None:
+    """Print who changes: the broadest rule, and one person."""
+    segments = audit.segments
+    for rule in () if segments is None else segments.segments[:N_RULES]:
+        printer.text(
+            f"\nWho changes: {rule.n_changed} of the {rule.size} people with {rule.text}. They are "
+            f"{rule.coverage:.0%} of all changes of this kind ({rule.direction})."
+        )
+    changed = explanation.gain | explanation.loss
+    if changed.any():
+        printer.text(f"\nOne person: {explanation.person(int(changed.argmax())).sentence}")
+
+
+def _costs(audit: Audit) -> dict[str, str]:
+    """Return the figures of one update, by the name of the row of the table."""
+    fairness, changes, quality = audit.fairness[0], audit.changes, audit.quality
+    n_changes = changes.n_gains + changes.n_losses
+    figures = {
+        "people whose decision changes": f"{n_changes} ({n_changes / audit.n:.1%})",
+        "gain, lose “low risk”": f"{changes.n_gains}, {changes.n_losses}",
+    }
+    figures |= {f"  {group.name}": f"{group.n_gains}, {group.n_losses}" for group in audit.groups}
+    figures[fairness.name] = _before_after(fairness.before, fairness.after, ".2f")
+    if audit.expected is not None:
+        figures["  expected on new people"] = f"{audit.expected.fairness:.2f}"
+    alarms = [_false_alarms(group, audit) for group in audit.groups]
+    gaps = [max(column) - min(column) for column in zip(*alarms, strict=True)]
+    figures["false alarms, gap of groups"] = f"{gaps[0]:.2f} → {gaps[1]:.2f}"
+    if quality is not None:
+        accuracy = _before_after(quality.accuracy_before, quality.accuracy_after, ".1%")
+        figures["accuracy"] = accuracy
+    if audit.limit.n_fewest is not None:
+        figures["fewest changes possible"] = str(audit.limit.n_fewest)
+    return figures
+
+
+def _before_after(before: Estimate, after: Estimate, style: str) -> str:
+    values = (before.value, after.value)
+    return " → ".join("not known" if v is None else format(v, style) for v in values)
+
+
+def _false_alarms(group: Group, audit: Audit) -> tuple[float, float]:
+    """Return the share called high risk (1) of those not arrested again (0), before and after.
+
+    The audit has the rates of `pos_label`; if that is low risk (0), the others are called high
+    risk.
+    """
+    rate = "false_positive" if _counts_errors(audit) else "true_positive"
+    before, after = (
+        getattr(getattr(group, f"{rate}_{when}"), "value", None) or 0.0
+        for when in ("before", "after")
+    )
+    return (before, after) if _counts_errors(audit) else (1 - before, 1 - after)
