@@ -318,74 +318,61 @@ def _list_candidates(
     # numerator less the current ratio times its denominator.
     ratio = np.stack([measure.f_measure(total)] * 2)[:, :, None]
     for _ in range(2):
-        lists = _CategoryLists.of((1 + BETA_SQUARED) * people - ratio * size, counts, total)
-        ratio = np.maximum(ratio, measure.f_measure(lists.counts).max(axis=2, keepdims=True))
-    quality = measure.quality(lists.counts, cost + lists.costs)
-    acceptable = measure.is_acceptable(lists.counts)
-    yield from lists.candidates(binned, quality, acceptable)
+        gain = (1 + BETA_SQUARED) * people - ratio * size
+        order, covered, costs = _category_lists(gain, counts, total)
+        ratio = np.maximum(ratio, measure.f_measure(covered).max(axis=2, keepdims=True))
+    quality, acceptable = measure.quality(covered, cost + costs), measure.is_acceptable(covered)
+    yield from _best_lists(binned, order, costs, quality, acceptable)
     # Where the best list is not acceptable, take the categories with the highest precision first.
     best = quality.argmax(axis=2)[:, :, None]
     again = ~np.take_along_axis(acceptable, best, axis=2)
     if again.any():
         precision = people / np.maximum(size, 1e-300)
-        lists = _CategoryLists.of(np.stack([precision] * 2), counts, total)
-        quality = measure.quality(lists.counts, cost + lists.costs)
-        acceptable = measure.is_acceptable(lists.counts)
-        yield from lists.candidates(binned, quality * (acceptable & again), acceptable)
+        order, covered, costs = _category_lists(np.stack([precision] * 2), counts, total)
+        quality, acceptable = measure.quality(covered, cost + costs), measure.is_acceptable(covered)
+        yield from _best_lists(binned, order, costs, quality * (acceptable & again), acceptable)
 
 
 _DESCENDING_ASCENDING = np.array([-1.0, 1.0])[:, None, None]
 
 
-@dataclass(frozen=True)
-class _CategoryLists:
-    """The lists of the first 1, 2, … categories in the `order` of each column.
+def _category_lists(gain: Floats, counts: Floats, total: Floats) -> tuple[Index, Floats, Floats]:
+    """Return the lists of the first 1, 2, … categories of each column in an order by gain.
 
-    The first axis of `order` (2, columns, longest) has lists of categories, then lists of
-    exceptions. `counts` (2, 2, columns, longest) are the changed and the unchanged rows of each
-    list, `costs` its length in conditions.
+    The first axis of the order (2, columns, longest) has lists of the categories with the highest
+    gain, then lists of exceptions, which have the lowest. With it come the changed and the
+    unchanged rows of each list, (2, 2, columns, longest), and its length in conditions.
     """
+    _, n_columns, n_bins = counts.shape
+    is_empty = counts[0] + counts[1] == 0
+    keys = np.where(is_empty, np.inf, gain * _DESCENDING_ASCENDING)
+    order = np.argsort(keys, axis=2, kind="stable")[:, :, :MAX_CATEGORIES]
+    positions = order + n_bins * np.arange(n_columns)[:, None]
+    covered = counts.reshape(2, -1)[:, positions].cumsum(axis=3)
+    covered[:, 1] = total[:, :, None] - covered[:, 1]
+    covered[0, 1, :, MAX_EXCEPTIONS:] = 0.0  # too long: as if the list covered no change
+    costs = 1.0 + EXTRA_CATEGORY_COST * np.arange(order.shape[2])
+    return order, covered, costs + QUALIFIER_COST * (_DESCENDING_ASCENDING > 0)
 
-    order: Index
-    counts: Floats
-    costs: Floats
 
-    @classmethod
-    def of(cls, gain: Floats, counts: Floats, total: Floats) -> _CategoryLists:
-        """Return lists of the categories with the highest gain; exceptions have the lowest."""
-        _, n_columns, n_bins = counts.shape
-        is_empty = counts[0] + counts[1] == 0
-        keys = np.where(is_empty, np.inf, gain * _DESCENDING_ASCENDING)
-        order = np.argsort(keys, axis=2, kind="stable")[:, :, :MAX_CATEGORIES]
-        positions = order + n_bins * np.arange(n_columns)[:, None]
-        covered = counts.reshape(2, -1)[:, positions].cumsum(axis=3)
-        covered[:, 1] = total[:, :, None] - covered[:, 1]
-        covered[0, 1, :, MAX_EXCEPTIONS:] = 0.0  # too long: as if the list covered no change
-        costs = 1.0 + EXTRA_CATEGORY_COST * np.arange(order.shape[2])
-        return cls(order, covered, costs + QUALIFIER_COST * (_DESCENDING_ASCENDING > 0))
-
-    def candidates(
-        self, binned: BinnedColumns, quality: Floats, acceptable: Mask
-    ) -> Iterator[CandidateCondition]:
-        """Yield the best list of categories and of exceptions of each column that has one."""
-        missing_bin = int(binned.n_values[binned.n_numeric :].max())
-        best = quality.argmax(axis=2)
-        for kind, i in np.ndindex(*best.shape):
-            k = int(best[kind, i])
-            listed = self.order[kind, i, : k + 1].tolist()
-            column = binned.n_numeric + i
-            n_values = binned.n_values[column]
-            bins = tuple(sorted([b for b in listed if b < n_values]))
-            if quality[kind, i, k] > 0 and (bins or missing_bin in listed):
-                condition = RuleCondition(
-                    column,
-                    cost=float(self.costs[kind, 0, k]),
-                    bins=bins,
-                    missing=(missing_bin in listed) != bool(kind),
-                    negated=bool(kind),
-                )
-                rated = float(quality[kind, i, k]), bool(acceptable[kind, i, k])
-                yield CandidateCondition(*rated, condition)
+def _best_lists(
+    binned: BinnedColumns, order: Index, costs: Floats, quality: Floats, acceptable: Mask
+) -> Iterator[CandidateCondition]:
+    """Yield the best list of categories and of exceptions of each column that has one."""
+    missing_bin = int(binned.n_values[binned.n_numeric :].max())
+    best = quality.argmax(axis=2)
+    for kind, i in np.ndindex(*best.shape):
+        k = int(best[kind, i])
+        listed = order[kind, i, : k + 1].tolist()
+        column = binned.n_numeric + i
+        bins = tuple(sorted(b for b in listed if b < binned.n_values[column]))
+        if quality[kind, i, k] > 0 and (bins or missing_bin in listed):
+            is_missing, length = (missing_bin in listed) != bool(kind), float(costs[kind, 0, k])
+            condition = RuleCondition(
+                column, length, bins=bins, missing=is_missing, negated=bool(kind)
+            )
+            rated = float(quality[kind, i, k]), bool(acceptable[kind, i, k])
+            yield CandidateCondition(*rated, condition)
 
 
 # ---------------------------------------------------------------------------------------------

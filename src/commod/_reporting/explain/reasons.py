@@ -16,7 +16,6 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -139,7 +138,7 @@ def column_means(scorecard: Scorecard) -> Floats:
     for weight, points, intercept in concepts:
         if weight:  # concepts are centred on the fit rows: intercept + Σ means of columns = 0
             by_column = points_by_column(scorecard.encoding, points)
-            means += weight * _distribute([_MeanPoints.of(*c) for c in by_column], -intercept)
+            means += weight * _distribute([_mean_points(*c) for c in by_column], -intercept)
     return means
 
 
@@ -151,38 +150,34 @@ def points_by_column(encoding: Encoding, points: Floats) -> Iterator[tuple[Colum
         first += spec.n_terms
 
 
-class _MeanPoints(NamedTuple):
-    """The mean points of a column: an estimate, its variance, and bounds of the mean.
+def _mean_points(spec: ColumnTerms, points: Floats) -> tuple[float, float, float, float]:
+    """Return what the points of a column say about their mean: an estimate, its variance, bounds.
 
     The estimate assumes that missing values are rare, and that bins and categories have equal
     sizes.
     """
-
-    estimate: float
-    variance: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, spec: ColumnTerms, points: Floats) -> _MeanPoints:
-        """Return what the points of a column say about their mean."""
-        if isinstance(spec, NumericTerms):
-            mean, missing = float(points[0]) * (spec.fill - spec.centre), float(points[1:].sum())
-            return cls(mean, MISSING_SHARE * missing**2, *sorted([mean, mean + missing]))
-        if isinstance(spec, CategoryTerms):
-            is_value = np.array([category is not None for category in spec.categories])
-        else:
-            is_value = np.arange(len(points)) <= len(spec.edges)  # the term behind them: missing
-        mean = float(points[is_value].mean()) if is_value.any() else 0.0
-        low, high = min(float(points.min()), 0.0), max(float(points.max()), 0.0)  # rare values: 0
-        return cls(mean, (high - low) ** 2 / (len(points) + 1), low, high)
+    if isinstance(spec, NumericTerms):
+        mean, missing = float(points[0]) * (spec.fill - spec.centre), float(points[1:].sum())
+        return (
+            mean,
+            MISSING_SHARE * missing**2,
+            min(mean, mean + missing),
+            max(mean, mean + missing),
+        )
+    if isinstance(spec, CategoryTerms):
+        is_value = np.array([category is not None for category in spec.categories])
+    else:
+        is_value = np.arange(len(points)) <= len(spec.edges)  # the term behind them: missing
+    mean = float(points[is_value].mean()) if is_value.any() else 0.0
+    low, high = min(float(points.min()), 0.0), max(float(points.max()), 0.0)  # rare values: 0
+    return mean, (high - low) ** 2 / (len(points) + 1), low, high
 
 
-def _distribute(columns: Sequence[_MeanPoints], total: float) -> Floats:
+def _distribute(columns: Sequence[tuple[float, ...]], total: float) -> Floats:
     """Return the mean of each column, shape (columns,), so that the means add up to `total`.
 
-    The difference between `total` and the sum of the estimates is distributed in proportion to the
-    variances, within the bounds.
+    `columns` are what `_mean_points` returns of each. The difference between `total` and the sum of
+    the estimates is distributed in proportion to the variances, within the bounds.
     """
     estimate, variance, low, high = np.array(columns).T
     if not variance.any():

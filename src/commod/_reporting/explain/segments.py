@@ -243,18 +243,16 @@ class SegmentFinder:
     def _learn(self, favorable: bool, changed: Mask, rng: Any) -> list[tuple[Condition, ...]]:
         if not changed.any():
             return []
-        sample = _draw_sample(self.favorable_before == favorable, changed, rng)
-        binned = self._bin(favorable, sample)
-        rules = _cover_changes(binned, sample, self.max_segments, self.max_conditions)
+        eligible = self.favorable_before == favorable
+        rows, weights = _draw_sample(eligible, changed, rng)
+        binned = self._binned.get(favorable)  # the same rows for every update
+        if binned is None or len(rows) < np.count_nonzero(eligible):
+            people = np.where(changed[rows], *weights)
+            self._binned[favorable] = binned = bin_columns(self.source.read_rows(rows), people)
+        rules = _cover_changes(
+            binned, changed[rows], weights, self.max_segments, self.max_conditions
+        )
         return [tuple(_raw_condition(binned, c) for c in rule.conditions) for rule in rules]
-
-    def _bin(self, favorable: bool, sample: _Sample) -> BinnedColumns:
-        if sample.has_all_rows and favorable in self._binned:
-            return self._binned[favorable]
-        binned = bin_columns(self.source.read_rows(sample.rows), sample.row_weights)
-        if sample.has_all_rows:  # the same rows for every update
-            self._binned[favorable] = binned
-        return binned
 
     # -- on all rows ------------------------------------------------------------------------------
 
@@ -276,38 +274,24 @@ class SegmentFinder:
 # The sample
 
 
-@dataclass(frozen=True)
-class _Sample:
-    """Eligible rows, whether each is `changed`, and how many people each stands for.
+def _draw_sample(
+    eligible: Mask, changed: Mask, rng: np.random.Generator
+) -> tuple[Index, tuple[float, float]]:
+    """Return all eligible rows; if there are many, half changed and half unchanged ones.
 
-    `weights` are those of a changed and of an unchanged row.
+    With them comes how many people a changed and an unchanged row stand for.
     """
-
-    rows: Index
-    changed: Mask
-    weights: tuple[float, float] = (1.0, 1.0)
-    has_all_rows: bool = True
-
-    @property
-    def row_weights(self) -> NDArray[np.float64]:
-        """Return how many people each row stands for, shape (n,)."""
-        return np.where(self.changed, *self.weights)
-
-
-def _draw_sample(eligible: Mask, changed: Mask, rng: np.random.Generator) -> _Sample:
-    """Return all eligible rows; if there are many, half changed and half unchanged ones."""
     rows = np.flatnonzero(eligible)
     if len(rows) <= SAMPLE_ROWS:
-        return _Sample(rows, changed[rows])
+        return rows, (1.0, 1.0)
     changed_rows, unchanged_rows = rows[changed[rows]], rows[~changed[rows]]
     n_changed = max(SAMPLE_ROWS // 2, SAMPLE_ROWS - len(unchanged_rows))
     n_changed = min(len(changed_rows), n_changed)
     n_unchanged = min(len(unchanged_rows), SAMPLE_ROWS - n_changed)
     strata = (changed_rows, n_changed), (unchanged_rows, n_unchanged)
     drawn = [rng.choice(stratum, n, replace=False, shuffle=False) for stratum, n in strata]
-    rows = np.sort(np.concatenate(drawn))
     weights = len(changed_rows) / n_changed, len(unchanged_rows) / max(n_unchanged, 1)
-    return _Sample(rows, changed[rows], weights, has_all_rows=False)
+    return np.sort(np.concatenate(drawn)), weights
 
 
 # ---------------------------------------------------------------------------------------------
@@ -315,18 +299,21 @@ def _draw_sample(eligible: Mask, changed: Mask, rng: np.random.Generator) -> _Sa
 
 
 def _cover_changes(
-    binned: BinnedColumns, sample: _Sample, max_rules: int, max_conditions: int
+    binned: BinnedColumns,
+    changed: Mask,
+    weights: tuple[float, float],
+    max_rules: int,
+    max_conditions: int,
 ) -> list[Rule]:
     """Return rules, each for the changes that the earlier ones do not cover."""
-    changed, n_changed = sample.changed, int(sample.changed.sum())
-    weights = sample.row_weights
-    if weights[changed].sum() / weights.sum() >= EVERYONE:
+    n_changed, people = int(changed.sum()), np.where(changed, *weights)
+    if people[changed].sum() / people.sum() >= EVERYONE:
         return [Rule((), np.ones(len(changed), dtype=bool), 1.0)]
     remaining, min_changed = changed.copy(), MIN_NEW_COVERAGE * n_changed
     rules: list[Rule] = []
     while len(rules) < max_rules and remaining.sum() >= min_changed:
         rule = _next_rule(
-            RuleSearch(binned, remaining, ~changed, sample.weights, max_conditions, min_changed)
+            RuleSearch(binned, remaining, ~changed, weights, max_conditions, min_changed)
         )
         if rule is None:
             break

@@ -49,7 +49,11 @@ def report_data(audit: Audit, shipped: Shipped) -> dict[str, Any]:
 
 def block_text(audit: Audit, shipped: Shipped) -> str:
     """Return the object as JSON that no text can break out of, for a page or a comment."""
-    data = report_data(audit, shipped)
+    return json_block(report_data(audit, shipped))
+
+
+def json_block(data: Any) -> str:
+    """Return JSON that no text can break out of."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)  # ASCII: no U+2028
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -74,31 +78,24 @@ def read_report(data: bytes) -> EmbeddedReport:
     """Return the content of a report that was written with a patch; refuse any other file."""
     start, end = _seal_place(data)
     unsealed = data[:start] + ZEROS.encode() + data[end:]
-    tree = _tree(data)
-    audit, shipped = Audit.from_dict(tree.get("audit")), from_plain(Shipped, tree.get("shipped"))
-    stated = tree.get(KEY)
-    actual = hashlib.sha256(unsealed).hexdigest()
-    digest = plain_digest(tree.get("audit"))
-    return EmbeddedReport(audit, digest, shipped, str(stated)[:80], actual)
-
-
-def _tree(data: bytes) -> dict[str, Any]:
     try:
-        block = _block(data.decode()).encode()
+        text = data.decode()
     except UnicodeError as error:
         raise InputError(f"It is not text in UTF-8 ({error}).") from error
-    tree = read_object(block, "a report", MAX_BYTES, surrogates=True)
+    # A page and Markdown have a block; JSON is the object itself.
+    blocks = [match[1] for pattern in _BLOCKS for match in pattern.finditer(text)] or [text]
+    if len(blocks) > 1:
+        raise InputError(f"It carries {len(blocks)} patches; expected one.")
+    tree = read_object(blocks[0].encode(), "a report", MAX_BYTES, surrogates=True)
     if tree.get("schema") != REPORT_SCHEMA:
         raise InputError(f"It carries no patch. {_WAY_OUT}")
     unknown = set(tree) - {"schema", "audit", "shipped", KEY}
     if unknown:
         raise InputError(f"It has an unknown field {min(unknown)[:80]!r}.")
-    return tree
-
-
-def _block(text: str) -> str:
-    """Return the JSON of a page, of Markdown, or the whole text."""
-    blocks = [match[1] for pattern in _BLOCKS for match in pattern.finditer(text)]
-    if len(blocks) > 1:
-        raise InputError(f"It carries {len(blocks)} patches; expected one.")
-    return blocks[0] if blocks else text
+    return EmbeddedReport(
+        audit=Audit.from_dict(tree.get("audit")),
+        audit_digest=plain_digest(tree.get("audit")),
+        shipped=from_plain(Shipped, tree.get("shipped")),
+        stated_seal=str(tree.get(KEY))[:80],
+        actual_seal=hashlib.sha256(unsealed).hexdigest(),
+    )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from commod import _record
 from commod._reporting.render import texts
 from commod._reporting.render.tables import (
+    DIRECTIONS,
     Cell,
     ReportTable,
     figure,
@@ -29,7 +30,6 @@ from commod._text import (
 
 SHOWN_TERMS = 12  # of a scorecard, before the others are folded away
 MOST_TERMS = 400  # of an unfolded scorecard; the audit's JSON has all of them
-_DIRECTIONS = {"gain": "▲ gain", "loss": "▼ loss"}
 
 
 def segments(rules: _record.Segments, caption: str) -> ReportTable:
@@ -39,7 +39,7 @@ def segments(rules: _record.Segments, caption: str) -> ReportTable:
         caption,
         rules.segments,
         (
-            ("Direction", lambda s: Cell(_DIRECTIONS[s.direction], tone=s.direction)),
+            ("Direction", lambda s: Cell(DIRECTIONS[s.direction], tone=s.direction)),
             ("Rule", lambda s: Cell(s.text, limit=texts.SENTENCE_LIMIT // 2)),
             (
                 "Change",
@@ -186,11 +186,9 @@ def concepts(audit: _record.Audit, card: _record.Card) -> ReportTable:
     )
 
 
-def _fewest(step: _record.Step) -> Cell:
-    """Return the exact limit of a step, and its blind limit where it was estimated."""
-    blind = step.blind_limit
-    note = f"without the group an estimated {estimate(blind)}" if blind else ""
-    return replace(figure(step.limit, percent), note=note)
+def _blind(limit: _record.Estimate | None) -> str:
+    """Return the blind limit of a step where it was estimated."""
+    return f"without the group an estimated {estimate(limit)}" if limit else ""
 
 
 def steps(trade_off: _record.TradeOff) -> ReportTable:
@@ -212,7 +210,10 @@ def steps(trade_off: _record.TradeOff) -> ReportTable:
             ("Change", lambda row: _changes(row[1].n_changes, row[1].change_rate)),
             ("Gains", lambda row: figure(row[1].n_gains)),
             ("Losses", lambda row: figure(row[1].n_losses)),
-            ("Fewest possible", lambda row: _fewest(row[1])),
+            (
+                "Fewest possible",
+                lambda row: replace(figure(row[1].limit, percent), note=_blind(row[1].blind_limit)),
+            ),
             ("Accuracy", lambda row: figure(row[1].accuracy, percent, "no labels")),
             ("Gainers outscore", lambda row: _outscoring(row[1].outscoring, row[1].n_gains)),
             (
@@ -225,21 +226,16 @@ def steps(trade_off: _record.TradeOff) -> ReportTable:
             ),
         ),
     )
-    base = (
-        text("base model"),
-        Cell(""),
-        figure(trade_off.base_fairness, three_digits),
-        Cell(""),
-        _changes(0, 0.0),
-        figure(0),
-        figure(0),
-        Cell(""),
-        figure(trade_off.base_accuracy, percent, "no labels"),
-        Cell(""),
-        Cell(""),
-        Cell(""),
-    )
-    return replace(table, rows=(base, *table.rows))
+    base = {
+        0: text("base model"),
+        2: figure(trade_off.base_fairness, three_digits),
+        4: _changes(0, 0.0),
+        5: figure(0),
+        6: figure(0),
+        8: figure(trade_off.base_accuracy, percent, "no labels"),
+    }
+    first = tuple(base.get(i, Cell("")) for i in range(len(table.columns)))
+    return replace(table, rows=(first, *table.rows))
 
 
 def _outscoring(share: float | None, n_changed: float) -> Cell:
@@ -279,23 +275,19 @@ def _strongest(terms: Sequence[_record.CardLine], most: int) -> Sequence[_record
 
 
 def _effect(card: _record.Card, term: _record.CardLine) -> Cell:
+    """Return towards which decision the points of a term push."""
     if not term.points:
         return Cell("nothing", tone="keep")
     if card.rule is None:
         is_push = term.points < 0
-        return _pushing("towards a change" if is_push else "keeps the decision", is_push)
-    is_for_gains = term.points > 0
-    sides = (
-        ("gain", card.rule.may_gain, is_for_gains),
-        ("loss", card.rule.may_lose, not is_for_gains),
-    )
-    allowed = [(change, is_for) for change, may_change, is_for in sides if may_change]
-    allowed.sort(key=lambda side: not side[1])
-    words = [f"{'towards' if is_for else 'against'} a {change}" for change, is_for in allowed]
-    return _pushing(", ".join(words), any(is_for for _, is_for in allowed))
-
-
-def _pushing(effect: str, is_push: bool) -> Cell:
+        effect = "towards a change" if is_push else "keeps the decision"
+    else:
+        is_for_gains, rule = term.points > 0, card.rule
+        sides = [("gain", rule.may_gain, is_for_gains), ("loss", rule.may_lose, not is_for_gains)]
+        sides.sort(key=lambda side: not side[2])
+        allowed = [(change, is_for) for change, may_change, is_for in sides if may_change]
+        effect = ", ".join(f"{'towards' if to else 'against'} a {change}" for change, to in allowed)
+        is_push = any(is_for for _, is_for in allowed)
     return Cell(effect, tone="push" if is_push else "keep")
 
 

@@ -1,13 +1,18 @@
-"""Render an audit as Markdown, or as one HTML page that needs no network and no other file."""
+"""Render an audit as Markdown, or as one HTML page that needs no network and no other file.
+
+`report` writes it to a file; the suffix decides whether it is HTML, Markdown or JSON.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
+import os
 import re
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
@@ -15,17 +20,111 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from commod import _text
+from commod._io.files import write_whole
 from commod._record import Audit, Card, Segments, Shipped, Step, TradeOff
 from commod._reporting.render import charts, curves, explanation_tables, tables, texts
-from commod._reporting.render.embedding import block_text
+from commod._reporting.render.embedding import block_text, json_block, report_data, sealed
 from commod._reporting.render.tables import ReportTable
 from commod._reporting.render.texts import ShortNames
 from commod._text import count, number, percent
+from commod.exceptions import InputError, InputTypeError
 
 _FILTERS = ("count", "estimate", "n_of", "number", "percent", "plain")
 _ACTIVE = re.compile(r"([\\`*_{}\[\]#|~$!=^@])")
 _LINE_START = re.compile(r"^([-+]|\d+[.)])")
 _ADDRESS = re.compile(r"(?i)\b(www)\.|(:)//")
+
+
+def report(
+    audit: Audit, path: str | os.PathLike[str], *, frontier: Any = None, patch: Any = None
+) -> Path:
+    """Write an audit as one file that people can read, sign and keep.
+
+    Parameters
+    ----------
+    audit : Audit
+        The result of `commod.audit`.
+    path : str or path
+        The suffix decides the format. ``.html`` is one page that needs no network and no other
+        file. ``.md`` is Markdown. ``.json`` is the audit itself, for `Audit.from_json`. An existing
+        file is replaced; if anything fails, it stays as it was.
+    frontier : Frontier or TradeOff, default=None
+        The result of `commod.frontier`. The report shows its steps with their changes, segments
+        and scorecards: in HTML along a slider, in Markdown as a table. JSON has the audit alone.
+        If the segments of the frontier are not known yet, they are searched for first.
+    patch : Patch, default=None
+        The patch that ships: `update.to_patch(audit=audit)`, or `patch.with_audit(audit)`. The
+        report says what ships: SHA-256 of the patch file, fingerprint of the base model, rows,
+        versions, and the gap between the figures of the fit and of the audit. It holds these and
+        the audit as JSON, too; a .json report has the audit under "audit". See
+        `commod.verify_report`.
+
+    Returns
+    -------
+    Path
+        The path of the report.
+
+    Examples
+    --------
+    >>> import commod
+    >>> decisions = [0, 0, 1, 1] * 50, [0, 1, 1, 1] * 50
+    >>> audit = commod.audit(*decisions, sensitive_features=["a", "b"] * 100)
+    >>> folder = getfixture("tmp_path")
+    >>> commod.report(audit, folder / "report.html").name
+    'report.html'
+    """
+    target = Path(path)
+    suffix = target.suffix.lower()
+    if suffix not in (".html", ".md", ".json"):
+        raise InputError(
+            f"A report ends in .html, .md or .json; got {target.name!r}. Name it for example "
+            f"{target.stem or 'report'}.html."
+        )
+    if not isinstance(audit, Audit):
+        raise InputTypeError(
+            f"report needs an Audit; got {type(audit).__name__}. Make one with "
+            "commod.audit(y_before, y_after, sensitive_features=…) or Audit.from_json."
+        )
+    trade_off = _trade_off(frontier)
+    if trade_off is not None and trade_off.constraints != audit.request.constraints:
+        raise InputError(
+            f"The frontier is for {trade_off.constraints}, but the audit is for "
+            f"{audit.request.constraints}: pass a frontier of the same constraint."
+        )
+    shipped: Shipped | None = None
+    if patch is not None:
+        method = getattr(patch, "shipped_with", None)
+        if not callable(method):
+            raise InputTypeError(
+                "patch must be a Patch, such as update.to_patch(audit=audit), or None; got "
+                f"{type(patch).__name__}."
+            )
+        shipped = method(audit)  # refuses a patch of another audit
+    if suffix == ".html":
+        text = render_html(audit, trade_off, shipped)
+    elif suffix == ".md":
+        text = render_markdown(audit, trade_off, shipped)
+    elif shipped is None:
+        text = audit.to_json()
+    else:
+        content = report_data(audit, shipped)
+        text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    # UTF-8 has no lone surrogates. Written as \udc80, JSON reads them back and others show them.
+    data = text.encode("utf-8", "backslashreplace")
+    return write_whole(target, data if shipped is None else sealed(data))
+
+
+def _trade_off(frontier: Any) -> TradeOff | None:
+    if frontier is None or isinstance(frontier, TradeOff):
+        return frontier
+    method = getattr(frontier, "trade_off", None)
+    trade_off = method() if callable(method) else None
+    if not isinstance(trade_off, TradeOff):
+        raise InputTypeError(
+            "frontier must be what commod.frontier returns, or None; got "
+            f"{type(frontier).__name__}."
+        )
+    return trade_off
 
 
 def render_html(
@@ -44,15 +143,9 @@ def render_html(
     """
     templates = environment(autoescape=True)
     names = ShortNames()
-    style = templates.get_template("style.css").render()
-    script = templates.get_template("report.js").render()
+    style, script = (templates.get_template(name).render() for name in ("style.css", "report.js"))
     return templates.get_template("page.html").render(
-        audit=audit,
-        trade_off=trade_off,
-        shipped=shipped,
-        block=None if shipped is None else Markup(block_text(audit, shipped)),
-        names=names,
-        fairness=texts.asked_fairness(audit),
+        **_context(audit, trade_off, shipped, names),
         start=None if trade_off is None else first_step(audit, trade_off),
         step_fields=step_fields,
         step_tables=step_tables,
@@ -80,14 +173,21 @@ def render_markdown(
         JSON.
     """
     template = environment(autoescape=False).get_template("report.md")
-    return template.render(
-        audit=audit,
-        trade_off=trade_off,
-        shipped=shipped,
-        block=None if shipped is None else block_text(audit, shipped),
-        names=texts.ShortNames(),
-        fairness=texts.asked_fairness(audit),
-    )
+    return template.render(**_context(audit, trade_off, shipped, ShortNames()))
+
+
+def _context(
+    audit: Audit, trade_off: TradeOff | None, shipped: Shipped | None, names: ShortNames
+) -> dict[str, Any]:
+    """Return what both formats show."""
+    return {
+        "audit": audit,
+        "trade_off": trade_off,
+        "shipped": shipped,
+        "block": None if shipped is None else Markup(block_text(audit, shipped)),
+        "names": names,
+        "fairness": texts.asked_fairness(audit),
+    }
 
 
 def first_step(audit: Audit, trade_off: TradeOff) -> int:
@@ -151,29 +251,23 @@ def step_described(step: Step) -> str:
 
 
 def _slider_data(trade_off: TradeOff, names: ShortNames) -> Markup:
-    """Return the texts of all steps as JSON that no text can break out of."""
+    """Return the texts of all steps as JSON."""
     places = charts.trade_off(trade_off, names).places if trade_off.steps else ()
-    steps = [_step_data(trade_off, i, place, names) for i, place in enumerate(places)]
-    text = json.dumps(steps, separators=(",", ":"), allow_nan=False)  # ASCII: no U+2028
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)
-
-
-def _step_data(
-    trade_off: TradeOff, i: int, place: tuple[float, float], names: ShortNames
-) -> dict[str, Any]:
-    step = trade_off.steps[i]
-    rules, card = step_tables(step)
-    return {
-        "at": place,
-        "sentence": names(texts.step_sentence(trade_off, i), texts.SENTENCE_LIMIT),
-        "fields": step_fields(trade_off, step, names),
-        "segments": row_data(rules, names),
-        "described": step_described(step),
-        "card": row_data(card, names),
-        "more": card.more,
-    }
+    data = []
+    for i, (step, place) in enumerate(zip(trade_off.steps, places, strict=True)):
+        rules, card = step_tables(step)
+        data.append(
+            {
+                "at": place,
+                "sentence": names(texts.step_sentence(trade_off, i), texts.SENTENCE_LIMIT),
+                "fields": step_fields(trade_off, step, names),
+                "segments": row_data(rules, names),
+                "described": step_described(step),
+                "card": row_data(card, names),
+                "more": card.more,
+            }
+        )
+    return Markup(json_block(data))
 
 
 def row_data(table: ReportTable, names: ShortNames) -> list[list[list[Any]]]:

@@ -117,6 +117,7 @@ def three_digits(value: float | None) -> str:
 
 MOST_COLUMNS = 30  # that recur in refits
 MOST_GROUPS = 60
+DIRECTIONS = {"gain": "▲ gain", "loss": "▼ loss"}
 STATES = {
     "passed": "✓ passed",
     "failed": "✗ failed",
@@ -297,7 +298,7 @@ def outscoring(audit: _record.Audit) -> ReportTable:
         f"{texts.measured(audit)}",
         records,
         (
-            ("Change", lambda row: text("▲ gain" if row[0].change == "gain" else "▼ loss")),
+            ("Change", lambda row: text(DIRECTIONS[row[0].change])),
             ("Group", lambda row: text(row[1])),
             ("People", lambda row: figure(row[2])),
             ("Others", lambda row: figure(row[3])),
@@ -316,7 +317,7 @@ def true_shares(audit: _record.Audit) -> ReportTable:
         f"same decision before who do not. {texts.measured(audit)}",
         audit.outscoring,
         (
-            ("Change", lambda f: text("▲ gain" if f.change == "gain" else "▼ loss")),
+            ("Change", lambda f: text(DIRECTIONS[f.change])),
             ("Those who change", lambda f: interval(f.true_share_changed)),
             ("Those who do not", lambda f: interval(f.true_share_others)),
         ),
@@ -527,13 +528,13 @@ def brier_scores(audit: _record.Audit, curves: _record.Calibration) -> ReportTab
 
 def changed_calibration(audit: _record.Audit, curves: _record.Calibration) -> ReportTable:
     """Return the calibrated probability of people who change, beside their true labels."""
-    people = (("▲ gain", curves.gains), ("▼ loss", curves.losses))
+    people = (("gain", curves.gains), ("loss", curves.losses))
     return table_of(
         "changed-calibration",
         "People whose decision changes: a calibrated probability keeps the decision, so it stays "
         "on the decision's side of the threshold, wherever their true labels are. The share is "
         f"that of {texts.score_label(audit.request)}. {texts.measured(audit)}",
-        [(change, one) for change, one in people if one is not None],
+        [(DIRECTIONS[change], one) for change, one in people if one is not None],
         (
             ("Change", lambda row: text(row[0])),
             ("People", lambda row: figure(row[1].n)),
