@@ -32,11 +32,10 @@ method                           what it does                                 at
 one parameter `strength`; 0 changes nothing.
 """
 
-from commod.rivals._check import check_rival
 from commod.rivals._lineup import lineup
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.adversarial_debiasing import AdversarialDebiasing
-from commod.rivals.base import AwareRival, Rival, fit_strengths
+from commod.rivals.base import AwareRival, Rival, check_rival, fit_strengths
 from commod.rivals.calibrated_equalized_odds import CalibratedEqualizedOdds
 from commod.rivals.fcgp import FCGP
 from commod.rivals.frappe import FRAPPE

@@ -9,6 +9,8 @@ from typing import Any
 
 from commod._io.optional import why_no_jax
 from commod.exceptions import InputError
+from commod.rivals._group_model import GroupProbabilityRival
+from commod.rivals._trained import TrainedRival
 from commod.rivals.adversarial_debiasing import AdversarialDebiasing
 from commod.rivals.base import Rival
 from commod.rivals.calibrated_equalized_odds import CalibratedEqualizedOdds
@@ -32,13 +34,12 @@ from commod.updates.base import BaseUpdate
 from commod.updates.commod import COMMOD
 from commod.updates.controlled import ControlledDebiaser
 
-TRAINED = (COMMOD, AdversarialDebiasing, FRAPPE, RNF)  # with JAX
-AWARE_ON_REQUEST = (LPP, BayesPlugIn, FairScoreTransformer, FairProjection, CFBC)
-FROM_COLUMNS = (
-    *(ControlledDebiaser, *TRAINED, WassersteinLogisticRegression, *AWARE_ON_REQUEST),
-    *(MultiaccuracyBoost, FCGP, LeafRelabelling),
+FROM_COLUMNS: tuple[type[BaseUpdate], ...] = (
+    *(ControlledDebiaser, COMMOD, AdversarialDebiasing, FRAPPE, RNF),
+    *(WassersteinLogisticRegression, LPP, BayesPlugIn, FairScoreTransformer, FairProjection),
+    *(CFBC, MultiaccuracyBoost, FCGP, LeafRelabelling),
 )
-BY_GROUP = (
+BY_GROUP: tuple[type[BaseUpdate], ...] = (
     *(CalibratedEqualizedOdds, RejectOption, IndividualGroupDebiasing, ModifiedNaiveBayes),
     *(MinimalFlip, RelaxedThresholdOptimizer, ThresholdOptimizer, WassersteinPostProcessing),
 )
@@ -127,9 +128,10 @@ def every_method(
         known = inspect.signature(kind).parameters
         return kind(estimator, **{k: v for k, v in given.items() if k in known}, **more)
 
+    aware = [kind for kind in FROM_COLUMNS if issubclass(kind, GroupProbabilityRival)]
     return {
         **{kind.__name__: made(kind) for kind in FROM_COLUMNS},
-        **{f"{kind.__name__} (aware)": made(kind, aware=True) for kind in AWARE_ON_REQUEST},
+        **{f"{kind.__name__} (aware)": made(kind, aware=True) for kind in aware},
         **{kind.__name__: made(kind) for kind in BY_GROUP},
     }
 
@@ -138,7 +140,7 @@ def _reason_against(update: BaseUpdate) -> str | None:
     """Return why a method does not fit its base model or constraint; None where it does."""
     if isinstance(update, ThresholdOptimizer) and find_spec("fairlearn") is None:
         return "ThresholdOptimizer needs Fairlearn: pip install fairlearn."
-    if isinstance(update, TRAINED) and (reason := why_no_jax(type(update).__name__)):
+    if isinstance(update, COMMOD | TrainedRival) and (reason := why_no_jax(type(update).__name__)):
         return reason
     if not isinstance(update, Rival):
         return None

@@ -176,13 +176,18 @@ def rival_fit_rows(X: Any, rows: FitRows) -> RivalFitRows:
     return RivalFitRows(X, rows.columns, base, group, labels, rows.label, rows.weight)
 
 
-def read_fitted_groups(update: Any, sensitive_features: Any, n_rows: int) -> Codes:
-    """Return the number of each row's group in `update.group_labels_`, shape (n,); −1 if unknown.
+def read_fitted_groups(
+    sensitive_features: Any,
+    n_rows: int,
+    labels: Sequence[Hashable],
+    names: Sequence[str],
+    method: str,
+) -> Codes:
+    """Return the number of each row's group among `labels`, shape (n,); −1 if unknown.
 
-    The columns must have the names that they had in `fit`. It is an error if no group is known, and
-    a warning if some are not.
+    `labels` are the groups of the fit rows, and `names` the names of the sensitive features, which
+    new rows must have, too. It is an error if no group is known, and a warning if some are not.
     """
-    labels, names, method = update.group_labels_, update.sensitive_names_, type(update).__name__
     if sensitive_features is None:
         raise InputError(
             f"{method} decides by group: pass predict(X, sensitive_features=...) with the group "

@@ -11,9 +11,10 @@ A rival is an update, as COMMOD and ControlledDebiaser are, with one parameter `
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,8 +22,8 @@ from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score
-from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import Tags, _safe_indexing, check_random_state
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from commod._data.arrays import Floats, Mask
 from commod._data.columns import Column, Kind, as_fitted, read_columns
@@ -57,56 +58,10 @@ from commod.updates._interface import (
 )
 from commod.updates.base import LARGEST_WEIGHT, BaseUpdate, ChangedDecisions
 
-OTHERS = "Use ControlledDebiaser for any constraint"
-
-
-def check_constraint(asked: AllOf, method: str, known: Sequence[str]) -> None:
-    """Raise an error where a method would compute the constraint as if it were another one.
-
-    `known` are the names of the constraints that the method knows, by ratio or difference.
-    """
-    names = " and ".join(constraint.name for constraint in asked.constraints)
-    if len(asked.parts) > 1 or not asked.constraints[0].is_simple:
-        what = "one constraint" if len(asked.parts) > 1 else "rates of all people"
-        raise InputError(
-            f"{method} compares {what} by ratio or difference; got {names!r}. {OTHERS}, or COMMOD "
-            "for parity within a column and for several parities at once.",
-            parameter="constraints",
-        )
-    compared = _compared_labels(asked.constraints[0])
-    if compared not in [_compared_labels(get_constraint(name)) for name in known]:
-        knows = " and ".join(repr(name) for name in known)
-        raise InputError(
-            f"{method} knows {knows}; got {names!r}. {OTHERS}.", parameter="constraints"
-        )
-
 
 def _compared_labels(constraint: Constraint) -> tuple[bool | None, ...]:
     """Return the true label that each compared rate is restricted to; None means all rows."""
     return tuple(row.label for row in constraint.rate_rows)
-
-
-def check_groups(rows: RivalFitRows, method: str) -> None:
-    """Raise an error for more than two groups."""
-    if rows.n_groups <= 2:
-        return
-    groups = ", ".join(repr(label) for label in rows.group_labels[:6])
-    raise InputError(
-        f"{method} compares two groups; got {rows.n_groups}: {groups}. Pass a column with two "
-        "values, such as one group and all others, or use a method for several groups, such as "
-        "ControlledDebiaser or LPP.",
-        parameter="sensitive_features",
-    )
-
-
-def check_weights(rows: RivalFitRows, method: str) -> None:
-    """Raise an error for weights that differ."""
-    if (rows.weight != rows.weight[0]).any():
-        raise InputError(
-            f"{method} does not know sample weights. Leave out sample_weight, or use a method that "
-            "knows them, such as ControlledDebiaser.",
-            parameter="sample_weight",
-        )
 
 
 def number(default: Any, **limits: Any) -> Any:
@@ -178,8 +133,22 @@ class Rival(BaseUpdate):
     def _stated(self) -> AllOf:
         """Return the constraint; refuse any that rivals would compute as if it were another one."""
         asked = super()._stated()
-        check_no_bounds(asked, type(self).__name__, "strength")
-        check_constraint(asked, type(self).__name__, self.known_constraints)
+        method, others = type(self).__name__, "Use ControlledDebiaser for any constraint"
+        check_no_bounds(asked, method, "strength")
+        names = " and ".join(constraint.name for constraint in asked.constraints)
+        if len(asked.parts) > 1 or not asked.constraints[0].is_simple:
+            what = "one constraint" if len(asked.parts) > 1 else "rates of all people"
+            raise InputError(
+                f"{method} compares {what} by ratio or difference; got {names!r}. {others}, or "
+                "COMMOD for parity within a column and for several parities at once.",
+                parameter="constraints",
+            )
+        known = [_compared_labels(get_constraint(name)) for name in self.known_constraints]
+        if _compared_labels(asked.constraints[0]) not in known:
+            knows = " and ".join(map(repr, self.known_constraints))
+            raise InputError(
+                f"{method} knows {knows}; got {names!r}. {others}.", parameter="constraints"
+            )
         return asked
 
     # -- what a rival must define ---------------------------------------------------------------
@@ -217,6 +186,24 @@ class Rival(BaseUpdate):
                 check_choice(getattr(self, parameter.name), parameter.name, choices)
             elif limits:
                 check_number(self, parameter.name, **limits)
+
+    def _check_rows(self, rows: RivalFitRows) -> None:
+        """Raise an error for groups and weights that the method does not know."""
+        method = type(self).__name__
+        if rows.n_groups > 2 and not self.several_groups:
+            groups = ", ".join(map(repr, rows.group_labels[:6]))
+            raise InputError(
+                f"{method} compares two groups; got {rows.n_groups}: {groups}. Pass a column with "
+                "two values, such as one group and all others, or use a method for several groups, "
+                "such as ControlledDebiaser or LPP.",
+                parameter="sensitive_features",
+            )
+        if (rows.weight != rows.weight[0]).any() and not self.sample_weights:
+            raise InputError(
+                f"{method} does not know sample weights. Leave out sample_weight, or use a method "
+                "that knows them, such as ControlledDebiaser.",
+                parameter="sample_weight",
+            )
 
     def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
         """Learn several models, which differ in strength; override this to share work."""
@@ -300,7 +287,8 @@ class Rival(BaseUpdate):
         base = self._base(X, columns).for_positive
         group = None
         if self.needs_sensitive_features:
-            group = read_fitted_groups(self, sensitive_features, len(columns[0]))
+            known, method = (self.group_labels_, self.sensitive_names_), type(self).__name__
+            group = read_fitted_groups(sensitive_features, len(columns[0]), *known, method)
         return DecisionRows(X, self._features(columns), base, group)
 
     def _decide_rows(self, rows: DecisionRows) -> Decisions:
@@ -527,10 +515,7 @@ def _fit_together(
     if not first.needs_sensitive_features:
         warn_about_group_columns(fit_rows, getattr(first, "locked_features", ()))
     rows = rival_fit_rows(X, fit_rows)
-    if not first.several_groups:
-        check_groups(rows, type(first).__name__)
-    if not first.sample_weights:
-        check_weights(rows, type(first).__name__)
+    first._check_rows(rows)
     kinds: dict[str, Kind] = {column.name: column.kind for column in fit_rows.columns}
     types = {column.name: tuple(sorted(column.types)) for column in fit_rows.columns}
     for model in models:
@@ -604,3 +589,96 @@ def _mix(state: Bits, bits: Bits) -> Bits:
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return mixed ^ (mixed >> np.uint64(31))
+
+
+# ---------------------------------------------------------------------------------------------
+# The contract, checked on rows of a method's author
+
+
+def check_rival(update: Rival, X: Any, y: Any = None, *, sensitive_features: Any) -> None:
+    """Raise an error where a method breaks the contract of a rival; for its author's tests.
+
+    The method is fitted on half of the rows and decides on the other half. These rules are
+    checked:
+
+    - Strength 0 changes nothing on either half.
+    - `default_strengths` begins with 0 and rises.
+    - Decisions have the right shape and range, and depend on their own row alone.
+    - A copy decides the same.
+    - `randomised` is True for a method that returns probabilities.
+    - A method that needs the group refuses to decide without it. A row of an unknown group keeps
+      its base decision.
+
+    Parameters
+    ----------
+    update : Rival
+        Unfitted, with a fitted base model.
+    X, y, sensitive_features
+        Rows as in `fit`.
+
+    Examples
+    --------
+    >>> from commod.datasets import make_biased
+    >>> from commod.rivals import RejectOption, check_rival
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> data = make_biased(400, random_state=0)
+    >>> model = LogisticRegression().fit(data.data, data.target)
+    >>> groups = data.sensitive_features
+    >>> check_rival(RejectOption(model), data.data, data.target, sensitive_features=groups)
+    """
+    if not isinstance(update, Rival):
+        raise InputError(f"check_rival takes a Rival; got {type(update).__name__}.")
+    check_same_rows({"X": X, "y": y, "sensitive_features": sensitive_features})
+
+    def require(holds: bool, rule: str) -> None:
+        if not holds:
+            raise AssertionError(f"{rule}. See docs/rivals.md.")
+
+    def take(index: Any) -> tuple[Any, Any, Any]:
+        parts = (X, y, sensitive_features)
+        taken = (None if part is None else _safe_indexing(part, index) for part in parts)
+        return tuple(taken)  # type: ignore[return-value]
+
+    def fitted(strength: float) -> Rival:
+        table, labels, groups = fit_half
+        model: Rival = clone(update).set_params(strength=strength)
+        return model.fit(table, labels, sensitive_features=groups)
+
+    fit_half, new_half = (take(np.arange(first, _num_samples(X), 2)) for first in (0, 1))
+    strengths = update.default_strengths
+    rises = strengths[0] == 0 and bool((np.diff(strengths) > 0).all())
+    require(rises, "default_strengths must rise from 0")
+    require(clone(update).get_params() == update.get_params(), "clone must keep the parameters")
+    unchanged = fitted(0.0)
+    for table, _, groups in (fit_half, new_half):
+        rows = unchanged._read_rows(table, groups)
+        n_changes = int((unchanged._decide_rows(rows) != rows.base.decisions).sum())
+        require(n_changes == 0, f"strength=0 must change nothing; it changes {n_changes} rows")
+
+    changed, (table, _, groups) = fitted(strengths[-1]), new_half
+    rows = changed._read_rows(table, groups)
+    positive = changed._decide_rows(rows)
+    require(
+        changed.randomised or bool(np.isin(positive, (0.0, 1.0)).all()),
+        "a method that returns probabilities sets randomised=True",
+    )
+    order = np.arange(len(rows))[::-3]
+    few = (_safe_indexing(part, order) for part in (table, groups))
+    require(
+        bool((changed._decide_rows(changed._read_rows(*few)) == positive[order]).all()),
+        "a decision must depend on its row alone, not on the others or their order",
+    )
+    copied = copy.deepcopy(changed)
+    same = copied._decide_rows(copied._read_rows(table, groups)) == positive
+    require(bool(same.all()), "a copy decides the same")
+    if changed.needs_sensitive_features:
+        unknown = replace(rows, group=np.full(len(rows), -1, dtype=np.intp))
+        require(
+            bool((changed._decide_rows(unknown) == rows.base.decisions).all()),
+            "a group that is not known (rows.group is -1) must keep its base decisions",
+        )
+        try:
+            changed.predict(table)
+        except InputError:
+            return
+        require(False, "a method that needs the group must derive from AwareRival and refuse")

@@ -14,13 +14,11 @@ from scipy.optimize import minimize_scalar
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.utils import check_random_state
 
-from commod._data.arrays import Floats, Mask
+from commod._data.arrays import Floats
 from commod._data.encoding import Encoding, TermTable
 from commod.metrics._constraint import PARITY
 from commod.rivals._rows import HALF, DecisionRows, RivalFitRows, from_half
-from commod.rivals.base import TermsRival, choice, number
-from commod.scorecard import on_their_side
-from commod.updates._interface import Decisions
+from commod.rivals.base import ScoredRival, TermsRival, choice, number
 from commod.updates._trained import safe_moments
 from commod.updates.base import LARGEST_WEIGHT
 
@@ -36,7 +34,7 @@ FARTHEST = 1e6  # standardised values are cut here, so that squared distances st
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class FCGP(TermsRival):
+class FCGP(ScoredRival, TermsRival):
     """Smooth the base score over similar people, by the noise with the best balance.
 
     A Gaussian process regresses the base score f on X. Its posterior mean m_v(x) follows f closely
@@ -180,7 +178,8 @@ class FCGP(TermsRival):
         base_rates = rows.rates(self._constraint, rows.base.decisions)
         gaps, differences = np.zeros(changes.shape[1]), np.zeros(changes.shape[1])
         for j, change in enumerate(changes.T):
-            positive = _decide(rows, change)
+            moved = rows.scores_at_half + change > HALF
+            positive = np.where(change == 0, rows.base.decisions, moved)
             rates = rows.rates(self._constraint, positive)
             rates = rates[np.isfinite(rates)]
             gaps[j] = np.ptp(rates) if len(rates) else 0.0
@@ -203,26 +202,16 @@ class FCGP(TermsRival):
         )
         return np.asarray(changes[:, self._position])
 
-    def _decide(self, rows: DecisionRows) -> Mask:
-        return _decide(rows, self._change(rows))
-
-    def _scores(self, rows: DecisionRows, positive: Decisions) -> Floats:
-        """Return the new score; rounding never moves it to the other side of the threshold."""
-        change, threshold = self._change(rows), rows.base.threshold
-        edited = from_half(np.clip(rows.scores_at_half + change, 0.0, 1.0), threshold)
-        score = on_their_side(edited, positive.astype(np.bool_), threshold)
-        return np.where(change == 0, rows.base.scores, score)
+    def _new_scores(self, rows: DecisionRows) -> Floats:
+        change = self._change(rows)
+        edited = np.clip(rows.scores_at_half + change, 0.0, 1.0)
+        return np.where(change == 0, rows.base.scores, from_half(edited, rows.base.threshold))
 
     def _sentence(self) -> str:
         text = super()._sentence()
         if self._fitted_param("strength") > 0 and not self.n_gains_ + self.n_losses_:
             text += " Nothing changes: no better noise changes a decision on the fit rows."
         return text
-
-
-def _decide(rows: DecisionRows, change: Floats) -> Mask:
-    """Return the decisions after the change (n,) of the score."""
-    return np.where(change == 0, rows.base.decisions, rows.scores_at_half + change > HALF)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit, logit
 
-from commod._data.arrays import Floats, Mask
+from commod._data.arrays import Floats
 from commod._data.columns import Column
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
@@ -22,16 +22,16 @@ from commod._solvers.problem import (
 from commod.exceptions import InputError
 from commod.rivals._rows import DecisionRows
 from commod.rivals._trained import TrainedRival, TrainingTable
-from commod.rivals.base import choice, number
-from commod.scorecard import Scorecard, on_their_side
-from commod.updates._interface import Decisions, progress_bar
+from commod.rivals.base import ScoredRival, choice, number
+from commod.scorecard import Scorecard
+from commod.updates._interface import progress_bar
 from commod.updates._trained import draw_seeds, readable_concepts, safe_moments
 from commod.updates.base import LARGEST_WEIGHT
 from commod.updates.ratio import Network
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class FRAPPE(TrainedRival):
+class FRAPPE(ScoredRival, TrainedRival):
     """Add a learned term T(x) to the base model's logit.
 
     The new score is sigmoid(z + T(x) + logit(threshold)); z is the base model's margin, clipped at
@@ -228,17 +228,10 @@ class FRAPPE(TrainedRival):
         assert self.scorecard_ is not None
         return self.scorecard_.ratio(columns)
 
-    def _decide(self, rows: DecisionRows) -> Mask:
-        term = self._term(rows.columns)
-        edited = training_margins(rows.base.scores, rows.base.threshold) + term
-        return np.where(term == 0, rows.base.decisions, edited > 0)
-
-    def _scores(self, rows: DecisionRows, positive: Decisions) -> Floats:
-        """Return the new score; rounding never moves it to the other side of the threshold."""
+    def _new_scores(self, rows: DecisionRows) -> Floats:
         term, threshold = self._term(rows.columns), rows.base.threshold
         edited = training_margins(rows.base.scores, threshold) + term + logit(threshold)
-        score = on_their_side(expit(edited), positive.astype(np.bool_), threshold)
-        return np.where(term == 0, rows.base.scores, score)
+        return np.where(term == 0, rows.base.scores, expit(edited))
 
     def term(self, X: Any) -> Floats:
         """Return T(x), shape (n,): the term that is added to the base model's margin."""

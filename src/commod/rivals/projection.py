@@ -15,17 +15,15 @@ from scipy.special import expit, logit, xlogy
 from commod._data.arrays import Floats, Mask
 from commod.rivals._group_model import GroupProbabilityRival
 from commod.rivals._rows import HALF, DecisionRows, RivalFitRows, from_half
-from commod.rivals.base import choice, number
+from commod.rivals.base import ScoredRival, choice, number
 from commod.rivals.plug_in import fair_margins
-from commod.scorecard import on_their_side
-from commod.updates._interface import Decisions
 from commod.updates.base import LARGEST_WEIGHT
 
 TIE = 1e-9  # new scores are more precise than this: a score so close to 0.5 is a tie
 LEAST_GAP = 1e-12  # mean scores that differ by less are equal up to rounding
 
 
-class ProjectionRival(GroupProbabilityRival):
+class ProjectionRival(ScoredRival, GroupProbabilityRival):
     """A rule on new scores: the nearest to the base scores whose means agree between groups.
 
     - Every row has a price μ = Σ m_j γ_j, with the effects γ of `GroupProbabilityRival`.
@@ -66,23 +64,23 @@ class ProjectionRival(GroupProbabilityRival):
 
     # -- deciding -------------------------------------------------------------------------------
 
-    def _new_scores(self, rows: DecisionRows) -> Floats:
+    def _scores_at_half(self, rows: DecisionRows) -> Floats:
         """Return the new scores, shape (n,), shifted so that their threshold is 0.5."""
+        scores = rows.scores_at_half
         if not self.multipliers_.any():
-            return rows.scores_at_half
+            return scores
         price = -fair_margins(np.zeros(len(rows)), self._effects(rows), self.multipliers_)
-        return projected_scores(rows.scores_at_half, price, self._fitted_param("divergence"))
+        return projected_scores(scores, price, self._fitted_param("divergence"))
+
+    def _new_scores(self, rows: DecisionRows) -> Floats:
+        new = self._scores_at_half(rows)
+        moved = from_half(new, rows.base.threshold)
+        return np.where(new == rows.scores_at_half, rows.base.scores, moved)
 
     def _decide(self, rows: DecisionRows) -> Mask:
-        new = self._new_scores(rows)
+        new = self._scores_at_half(rows)
         keeps = (new == rows.scores_at_half) | (np.abs(new - HALF) <= TIE)
         return np.where(keeps, rows.base.decisions, new > HALF)
-
-    def _scores(self, rows: DecisionRows, positive: Decisions) -> Floats:
-        """Return the new scores in the unit of the base score, on the side of their decision."""
-        new, threshold = self._new_scores(rows), rows.base.threshold
-        edited = on_their_side(from_half(new, threshold), positive.astype(np.bool_), threshold)
-        return np.where(new == rows.scores_at_half, rows.base.scores, edited)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

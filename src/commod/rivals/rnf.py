@@ -328,9 +328,6 @@ class RNF(NewModelRival, TrainedRival):
             x = np.maximum(x, 0.0) @ matrix + bias
         return np.asarray(x[:, 0])
 
-    def _decide(self, rows: DecisionRows) -> Mask:
-        return rows.base.decisions if self.head_ is None else self._margin(rows) > 0
-
     def _new_scores(self, rows: DecisionRows) -> Floats:
         if self.head_ is None:
             return rows.base.scores
