@@ -19,12 +19,12 @@ from commod.patch.content import (
     Content,
     Labels,
     LeftOut,
-    MarginColumn,
     PatchEvidence,
     PatchRequest,
     Ratio,
     Reached,
     Seen,
+    UnitColumn,
 )
 from commod.patch.file import content_digest
 from commod.patch.fingerprint import columns_digest
@@ -32,7 +32,7 @@ from commod.patch.fingerprint import columns_digest
 
 def content_of(*columns: Any, **changes: Any) -> Content:
     """Return a content with one concept; `changes` are fields of its parts."""
-    names = [c.name for c in columns if not isinstance(c, MarginColumn)]
+    names = [c.name for c in columns if not isinstance(c, UnitColumn)]
     one_way = {
         "gains_only": {"n_gains": 50.0, "n_losses": 0.0},
         "losses_only": {"n_gains": 0.0, "n_losses": 50.0},

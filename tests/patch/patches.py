@@ -19,9 +19,7 @@ from commod.patch.content import (
     CategoryColumn,
     Content,
     DistanceBinColumn,
-    DistanceColumn,
     Labels,
-    MarginColumn,
     NumberColumn,
     PatchEvidence,
     PatchRequest,
@@ -29,6 +27,7 @@ from commod.patch.content import (
     Reached,
     Seen,
     TermPoints,
+    UnitColumn,
 )
 
 LARGEST = 1e100
@@ -50,11 +49,11 @@ def category(name, points, missing=None):
 
 
 def margin(points):
-    return MarginColumn("base margin", "margin", points, (points,))
+    return UnitColumn("base margin", "margin", points, (points,))
 
 
 def distance(points):
-    return DistanceColumn("distance from the threshold", "distance", points, (points,))
+    return UnitColumn("distance from the threshold", "distance", points, (points,))
 
 
 def distance_bins(edges, points):

@@ -22,12 +22,11 @@ from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, get_constraint
 from commod.patch.content import (
     SCHEMA,
-    BinColumn,
+    BinnedColumn,
     CategoryColumn,
     Column,
     ColumnOfScore,
     Content,
-    DistanceBinColumn,
     FurtherReached,
     Labels,
     NumberColumn,
@@ -134,7 +133,7 @@ def _check_gate(content: Content) -> None:
             f"The patch has direction {asked.direction!r}, but its gate has may_raise = "
             f"{ratio.may_raise} and may_lower = {ratio.may_lower}."
         )
-    points = [term.points for column in ratio.columns for term in term_points_of(column)]
+    points = ratio.term_points
     halves = [ratio.intercept - 0.5] if ratio.evidence is None else []
     are_whole = not any(points) or all(float(value).is_integer() for value in (*halves, *points))
     if asked.points is not None and not are_whole:
@@ -274,7 +273,7 @@ def _check_column(column: Column) -> None:
         _check_categories(column)
     elif isinstance(column, NumberColumn):
         _check_numbers(column.name, [column.if_missing, column.centre])
-    elif isinstance(column, BinColumn | DistanceBinColumn):
+    elif isinstance(column, BinnedColumn):
         edges = column.edges
         _check_numbers(column.name, edges)
         ends_open = bool(column.bins) and column.bins[-1].below is None
@@ -372,7 +371,7 @@ def _check_rise(score_map: ScoreMap) -> None:
 
 def _check_counts(content: Content) -> None:
     reached, seen = content.reached, content.seen
-    n_read = sum(not isinstance(column, ColumnOfScore) for column in content.ratio.columns)
+    n_read = len(content.ratio.frame_columns)
     if not n_read <= seen.n_columns < 2**31:
         raise InputError(
             f"The patch reads {n_read} columns, but says that the fit rows had "
@@ -548,8 +547,7 @@ def contradictions(content: Content, audit: Audit) -> Iterator[Difference]:
         if ours != theirs:
             yield Difference(name, value_text(ours), value_text(theirs))
     if audit.card is not None:
-        terms = (t.points for column in content.ratio.columns for t in term_points_of(column))
-        own = [content.ratio.intercept, *sorted(points for points in terms if points)]
+        own = [content.ratio.intercept, *sorted(p for p in content.ratio.term_points if p)]
         audited = [audit.card.intercept, *sorted(line.points for line in audit.card.lines)]
         if own != audited:
             yield Difference("scorecard", _points_text(own), _points_text(audited))

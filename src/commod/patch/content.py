@@ -21,7 +21,7 @@ from commod._data.encoding import (
 )
 from commod._record import EditFigures, EditRecord, FurtherConstraint, ScoreMap, Value
 from commod._record.plain import ADDED_LATER
-from commod.scorecard import DISTANCE_COLUMN, MARGIN_COLUMN, EvidenceRule, Scorecard
+from commod.scorecard import MARGIN_COLUMN, EvidenceRule, Scorecard
 
 SCHEMA = "commod.patch/3"
 
@@ -59,19 +59,28 @@ class Bin:
     concepts: tuple[float, ...]
 
 
+class _Binned:
+    bins: tuple[Bin, ...]
+
+    @property
+    def edges(self) -> list[float]:
+        """Return the increasing edges between the bins."""
+        return [b.below for b in self.bins if b.below is not None]
+
+    @property
+    def bin_points(self) -> list[float]:
+        """Return the points of each bin."""
+        return [b.points for b in self.bins]
+
+
 @dataclass(frozen=True)
-class BinColumn:
+class BinColumn(_Binned):
     """A numeric column in bins. A missing number is in no bin and gets the points of `missing`."""
 
     name: str
     reads: Literal["bins"]
     bins: tuple[Bin, ...]
     missing: TermPoints | None
-
-    @property
-    def edges(self) -> list[float]:
-        """Return the increasing edges between the bins."""
-        return [b.below for b in self.bins if b.below is not None]
 
 
 @dataclass(frozen=True)
@@ -98,40 +107,29 @@ class CategoryColumn:
 
 
 @dataclass(frozen=True)
-class MarginColumn:
-    """The base model's margin, logit(score) − logit(threshold): points per unit."""
+class UnitColumn:
+    """A number that the score determines: points per unit.
+
+    It is the margin, logit(score) − logit(threshold), or the distance, |score − threshold|.
+    """
 
     name: str
-    reads: Literal["margin"]
+    reads: Literal["margin", "distance"]
     points: float
     concepts: tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class DistanceColumn:
-    """The distance of the score from the threshold, |score − threshold|: points per unit."""
-
-    name: str
-    reads: Literal["distance"]
-    points: float
-    concepts: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class DistanceBinColumn:
+class DistanceBinColumn(_Binned):
     """The distance of the score from the threshold, |score − threshold|, in bins."""
 
     name: str
     reads: Literal["distance_bins"]
     bins: tuple[Bin, ...]
 
-    @property
-    def edges(self) -> list[float]:
-        """Return the increasing edges between the bins."""
-        return [b.below for b in self.bins if b.below is not None]
 
-
-ColumnOfScore = MarginColumn | DistanceColumn | DistanceBinColumn  # a frame has no such column
+ColumnOfScore = UnitColumn | DistanceBinColumn  # a frame has no such column
+BinnedColumn = BinColumn | DistanceBinColumn
 FrameColumn = NumberColumn | BinColumn | CategoryColumn
 Column = FrameColumn | ColumnOfScore
 
@@ -164,6 +162,16 @@ class Ratio:
     columns: tuple[Column, ...]
     max_margin: float | None = field(default=None, metadata=ADDED_LATER)
     evidence: PatchEvidence | None = field(default=None, metadata=ADDED_LATER)
+
+    @property
+    def frame_columns(self) -> list[FrameColumn]:
+        """Return the columns that a frame has; the score determines the others."""
+        return [column for column in self.columns if not isinstance(column, ColumnOfScore)]
+
+    @property
+    def term_points(self) -> list[float]:
+        """Return the points of every term, in the order of the file."""
+        return [term.points for column in self.columns for term in term_points_of(column)]
 
 
 @dataclass(frozen=True)
@@ -434,13 +442,11 @@ def _if_used(term: TermPoints | None) -> TermPoints | None:
 
 def _of_score(spec: ColumnTerms, own: Sequence[TermPoints]) -> Column:
     """Return a column that the score determines; such a column has no missing value."""
-    if spec.name == MARGIN_COLUMN:
-        return MarginColumn(MARGIN_COLUMN, "margin", **vars(own[0]))
-    assert spec.name == DISTANCE_COLUMN
     column = _column(spec, own)
     if isinstance(column, BinColumn):
-        return DistanceBinColumn(DISTANCE_COLUMN, "distance_bins", column.bins)
-    return DistanceColumn(DISTANCE_COLUMN, "distance", **vars(own[0]))
+        return DistanceBinColumn(spec.name, "distance_bins", column.bins)
+    reads: Literal["margin", "distance"] = "margin" if spec.name == MARGIN_COLUMN else "distance"
+    return UnitColumn(spec.name, reads, **vars(own[0]))
 
 
 def rule_of(content: Content) -> EvidenceRule | None:
@@ -476,7 +482,7 @@ def term_points_of(column: Column) -> list[TermPoints]:
     """Return the points of each term of a column, those of a missing value last."""
     if isinstance(column, CategoryColumn):
         terms = [TermPoints(c.points, c.concepts) for c in column.categories]
-    elif isinstance(column, BinColumn | DistanceBinColumn):
+    elif isinstance(column, BinnedColumn):
         terms = [TermPoints(b.points, b.concepts) for b in column.bins]
     else:
         terms = [TermPoints(column.points, column.concepts)]
@@ -484,16 +490,19 @@ def term_points_of(column: Column) -> list[TermPoints]:
     return terms if missing is None else [*terms, missing]
 
 
+def missing_points_of(column: FrameColumn) -> float:
+    """Return the points of a missing value."""
+    return 0.0 if column.missing is None else column.missing.points
+
+
 def terms_of(column: Column) -> ColumnTerms:
     """Return what the terms of a column read, in the order of `term_points_of`."""
     if isinstance(column, CategoryColumn):
         values: list[Value | None] = [c.value for c in column.categories]
         return CategoryTerms(column.name, (*values, *([None] if column.missing else [])))
-    if isinstance(column, BinColumn):
-        return BinTerms(column.name, tuple(column.edges), column.missing is not None)
-    if isinstance(column, DistanceBinColumn):
-        return BinTerms(column.name, tuple(column.edges), has_missing_term=False)
-    if isinstance(column, ColumnOfScore):
-        return NumericTerms(column.name, 0.0, has_missing_term=False)
-    has_missing_term = column.missing is not None
+    has_missing_term = not isinstance(column, ColumnOfScore) and column.missing is not None
+    if isinstance(column, BinnedColumn):
+        return BinTerms(column.name, tuple(column.edges), has_missing_term)
+    if isinstance(column, UnitColumn):
+        return NumericTerms(column.name, 0.0, has_missing_term)
     return NumericTerms(column.name, column.if_missing, has_missing_term, column.centre)

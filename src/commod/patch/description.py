@@ -13,17 +13,15 @@ from commod._record import FurtherConstraint, ScoreMap, Value, record_words
 from commod._text import count, label_text, n_of, number, plain, visible
 from commod.metrics._constraint import get_constraint
 from commod.patch.content import (
-    BinColumn,
+    BinnedColumn,
     CategoryColumn,
     Column,
     Content,
-    DistanceBinColumn,
-    DistanceColumn,
     FurtherReached,
     Labels,
-    MarginColumn,
     NumberColumn,
     TermPoints,
+    UnitColumn,
     rule_of,
     term_points_of,
     terms_of,
@@ -141,8 +139,7 @@ def _column_text(column: Column, most: int) -> list[str]:
     if isinstance(column, NumberColumn):
         names[0] = plain(counted[column.name])
     pairs = list(zip(names, term_points_of(column), strict=True))
-    per_unit = NumberColumn | MarginColumn | DistanceColumn
-    unit = " per unit" if isinstance(column, per_unit) else ""
+    unit = " per unit" if isinstance(column, NumberColumn | UnitColumn) else ""
     shown = [pair for pair in pairs if pair[1].points]
     n_hidden = len(shown) - most
     if n_hidden > 0:  # show the largest points of either sign
@@ -159,7 +156,7 @@ def _column_text(column: Column, most: int) -> list[str]:
 
 def _names(column: Column) -> list[str]:
     """Return the names of a column's terms; unusual categories are quoted."""
-    if isinstance(column, MarginColumn):
+    if column.reads == "margin":
         return [MARGIN_TEXT]
     if not isinstance(column, CategoryColumn):
         return [plain(name) for name in terms_of(column).term_names]
@@ -332,8 +329,11 @@ def _column_differences(one: Column | None, other: Column) -> Iterator[str]:
     if one.reads != other.reads:
         yield f"Column {name} is read as {_kind(other)}, no longer as {_kind(one)}."
         return
-    binned = BinColumn | DistanceBinColumn
-    if isinstance(one, binned) and isinstance(other, binned) and one.edges != other.edges:
+    if (
+        isinstance(one, BinnedColumn)
+        and isinstance(other, BinnedColumn)
+        and one.edges != other.edges
+    ):
         yield f"Column {name} has other bins: {_edges(one)} → {_edges(other)}."
         return
     if isinstance(one, NumberColumn) and isinstance(other, NumberColumn):
@@ -376,7 +376,7 @@ def _kind(column: Column) -> str:
     }[column.reads]
 
 
-def _edges(column: BinColumn | DistanceBinColumn) -> str:
+def _edges(column: BinnedColumn) -> str:
     return ", ".join(f"{edge:g}" for edge in column.edges)
 
 

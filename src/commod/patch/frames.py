@@ -46,6 +46,7 @@ from commod.patch.content import (
     FrameColumn,
     NumberColumn,
     Ratio,
+    missing_points_of,
     term_points_of,
     terms_of,
 )
@@ -300,9 +301,8 @@ def check_columns(content: Content, schema: nw.Schema, score: str, *, is_eager: 
         raise InputError(
             f"Column {score!r} has type {schema[score]}, but a score is a number between 0 and 1."
         )
-    for column in content.ratio.columns:
-        if not isinstance(column, ColumnOfScore):
-            _check_column(column, schema, is_eager)
+    for column in content.ratio.frame_columns:
+        _check_column(column, schema, is_eager)
 
 
 def _check_free(schema: nw.Schema, added: Sequence[str]) -> None:
@@ -420,7 +420,7 @@ class Applied(PatchOperations):
         if column.name in self.sources.points:
             return nw.col(self.sources.points[column.name])
         source, dtype = self.sources.name(column.name), self.schema[column.name]
-        missing = 0.0 if column.missing is None else column.missing.points
+        missing = missing_points_of(column)
         if dtype == ALL_MISSING:
             return nw.lit(missing)
         value, points = nw.col(source), dict(category_points_of(column, dtype))
@@ -630,7 +630,7 @@ def _has_many(column: CategoryColumn, dtype: Any) -> bool:
 def _spark_lookup(column: CategoryColumn, dtype: Any) -> SparkLookup:
     keys = category_points_of(column, dtype)
     points = {float(k) if dtype.is_numeric() else str(k): p for k, p in keys}
-    missing = 0.0 if column.missing is None else column.missing.points
+    missing = missing_points_of(column)
     return SparkLookup(column.name, points, unknown=0.0, missing=missing)
 
 
@@ -655,7 +655,7 @@ def _with_looked_up(table: Frame, columns: dict[str, CategoryColumn]) -> Frame:
 
 def _points_in_sql(column: CategoryColumn) -> str:
     keys = category_points_of(column, nw.String)
-    missing = 0.0 if column.missing is None else column.missing.points
+    missing = missing_points_of(column)
     value = quoted(column.name)
     texts = ", ".join("'" + str(key).replace("'", "''") + "'" for key, _ in keys)
     points = ", ".join(_double(p) for _, p in keys)

@@ -28,9 +28,9 @@ from commod.patch.content import (
     SCHEMA,
     BinColumn,
     CategoryColumn,
-    ColumnOfScore,
     Content,
     NumberColumn,
+    missing_points_of,
     terms_of,
 )
 from commod.patch.file import NEWEST, as_version, content_digest
@@ -234,7 +234,6 @@ class _Graph(PatchOperations):
 
     def category_points(self, column: CategoryColumn) -> _Value:
         texts = _texts(column).values()
-        missing = 0.0 if column.missing is None else column.missing.points
         codes = self.node(
             "LabelEncoder",
             self.input(input_name(column.name), str),
@@ -243,7 +242,8 @@ class _Graph(PatchOperations):
             values_int64s=list(range(len(texts) + 1)),
             default_int64=len(texts) + 1,
         )
-        return self.node("Gather", [*(c.points for c in column.categories), missing, 0.0], codes)
+        points = [*(c.points for c in column.categories), missing_points_of(column), 0.0]
+        return self.node("Gather", points, codes)
 
     def model(self, content: Content) -> Any:
         helper = self._helper
@@ -333,10 +333,10 @@ def read_inputs(content: Content, frame: Any, score: str) -> dict[str, NDArray[A
         )
     check_columns(content, schema_of(table), score, is_eager=True)
     inputs = {SCORE_INPUT: _read_numbers(table, NumericTerms(score, 0.0, False))}
-    for column in content.ratio.columns:
+    for column in content.ratio.frame_columns:
         if isinstance(column, CategoryColumn):
             inputs[input_name(column.name)] = _read_texts(table, column)
-        elif not isinstance(column, ColumnOfScore):
+        else:
             inputs[input_name(column.name)] = _read_numbers(table, terms_of(column))
     return inputs
 

@@ -18,11 +18,11 @@ from commod.patch.content import (
     BinColumn,
     CategoryColumn,
     Column,
-    ColumnOfScore,
     Content,
     DistanceBinColumn,
-    MarginColumn,
     NumberColumn,
+    UnitColumn,
+    missing_points_of,
     rule_of,
 )
 from commod.scorecard import Operations
@@ -59,14 +59,14 @@ def parts_in(engine: PatchOperations, column: Column, margin: Any, distance: Any
     if isinstance(column, CategoryColumn):
         return [engine.category_points(column)]
     if isinstance(column, DistanceBinColumn):
-        return [engine.in_bins(distance, column.edges, [b.points for b in column.bins])]
-    if isinstance(column, ColumnOfScore):
-        return [(margin if isinstance(column, MarginColumn) else distance) * column.points]
+        return [engine.in_bins(distance, column.edges, column.bin_points)]
+    if isinstance(column, UnitColumn):
+        return [(margin if column.reads == "margin" else distance) * column.points]
     value = engine.number_column(column)
     known = engine.is_between(value, -FINITE, FINITE)
-    missing = 0.0 if column.missing is None else column.missing.points
+    missing = missing_points_of(column)
     if isinstance(column, BinColumn):
-        inside = engine.in_bins(value, column.edges, [b.points for b in column.bins])
+        inside = engine.in_bins(value, column.edges, column.bin_points)
         return [engine.where(known, inside, missing)]
     filled = engine.where(known, engine.clip(value, -LARGEST, LARGEST), column.if_missing)
     centred = filled - column.centre if column.centre else filled

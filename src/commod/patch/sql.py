@@ -21,11 +21,14 @@ from commod._statistics.score_map import pieces_of
 from commod.exceptions import InputError
 from commod.patch.content import (
     BinColumn,
+    BinnedColumn,
     CategoryColumn,
     ColumnOfScore,
     Content,
     DistanceBinColumn,
+    FrameColumn,
     NumberColumn,
+    missing_points_of,
     rule_of,
 )
 from commod.patch.file import content_digest
@@ -142,7 +145,7 @@ def _rule_in_words(content: Content) -> list[str]:
 
 def _names(content: Content, columns: Mapping[str, str] | None) -> dict[str, str]:
     """Return the table's name for each column of the patch."""
-    names = {c.name: c.name for c in content.ratio.columns if not isinstance(c, ColumnOfScore)}
+    names = {column.name: column.name for column in content.ratio.frame_columns}
     given = {} if columns is None else columns
     if not isinstance(given, Mapping):
         raise InputError(
@@ -224,9 +227,8 @@ def _points(query: Query, content: Content) -> dict[str, str | Node]:
         if isinstance(column, NumberColumn):
             if column.points:
                 nodes[f"points_{i}"] = _number_points(query, column, f"value_{i}")
-            if column.missing is not None and column.missing.points:
-                missing = f"WHEN value_{i} IS NULL THEN {column.missing.points!r}"
-                nodes[f"missing_{i}"] = f"CASE {missing} ELSE 0.0 END"
+            if missing_points_of(column):
+                nodes[f"missing_{i}"] = f"CASE {_if_missing(column, f'value_{i}')} ELSE 0.0 END"
         elif isinstance(column, BinColumn):
             nodes[f"points_{i}"] = _bin_points(column, f"value_{i}")
         elif isinstance(column, CategoryColumn):
@@ -248,16 +250,15 @@ def _number_points(query: Query, column: NumberColumn, value: str) -> str:
     )
 
 
-def _bin_points(column: BinColumn | DistanceBinColumn, value: str) -> str:
+def _bin_points(column: BinnedColumn, value: str) -> str:
     branches = [f"WHEN {value} < {b.below!r} THEN {b.points!r}" for b in column.bins[:-1]]
     if isinstance(column, BinColumn):
         branches.insert(0, _if_missing(column, value))
     return f"CASE {' '.join(branches)} ELSE {column.bins[-1].points!r} END"
 
 
-def _if_missing(column: BinColumn | CategoryColumn, value: str) -> str:
-    missing = 0.0 if column.missing is None else column.missing.points
-    return f"WHEN {value} IS NULL THEN {missing!r}"
+def _if_missing(column: FrameColumn, value: str) -> str:
+    return f"WHEN {value} IS NULL THEN {missing_points_of(column)!r}"
 
 
 def _category_points(query: Query, column: CategoryColumn, i: int) -> str | Node:
@@ -273,8 +274,8 @@ def _category_points(query: Query, column: CategoryColumn, i: int) -> str | Node
         return query.parsed(f"CASE {if_missing} {if_unseen} ELSE joined END", joined=joined)
     branches = [f"WHEN {key} THEN {p!r}" for key, p in zip(keys, points, strict=True)]
     known = f"CASE {value} {' '.join(branches)} ELSE 0.0 END"
-    has_points = column.missing is not None and column.missing.points
-    return query.parsed(f"CASE {if_missing} ELSE {known} END" if has_points else known, **keys)
+    has_missing = bool(missing_points_of(column))
+    return query.parsed(f"CASE {if_missing} ELSE {known} END" if has_missing else known, **keys)
 
 
 def _key(query: Query, value: Value) -> Node:

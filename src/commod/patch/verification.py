@@ -21,7 +21,6 @@ from commod._text import visible
 from commod.patch.content import (
     BinColumn,
     CategoryColumn,
-    ColumnOfScore,
     Content,
     NumberColumn,
     before_last_edit,
@@ -115,8 +114,8 @@ def _columns(content: Content, columns: Mapping[str, Column]) -> Iterator[str]:
             f"X has {len(columns)} columns. They differ from the {content.seen.n_columns} columns "
             "of the fit rows, or have another order."
         )
-    for column in content.ratio.columns:
-        if not isinstance(column, ColumnOfScore) and column.name not in columns:
+    for column in content.ratio.frame_columns:
+        if column.name not in columns:
             yield f"The patch reads column {column.name!r}, which X does not have."
 
 
@@ -158,9 +157,9 @@ def _is_the_group(value: Any, column: Column | None, groups: Groups) -> bool:
 
 
 def _own_values(content: Content, columns: Mapping[str, Column]) -> Iterator[str]:
-    for column in content.ratio.columns:
+    for column in content.ratio.frame_columns:
         column_of_X = columns.get(column.name)
-        if column_of_X is None or isinstance(column, ColumnOfScore):
+        if column_of_X is None:
             continue
         n_missing = int(column_of_X.is_missing().sum())
         if column.missing is not None and n_missing < MIN_CATEGORY_SIZE:
