@@ -31,6 +31,14 @@ from commod.scorecard import ADD_POINTS, Crossing, crossing_at, points_text
 MAX_TERMS = 12  # of one column on the page; the file has all of them
 WIDTH = 44
 MARGIN_TEXT = "margin of the base model"
+KINDS = {
+    "number": "points per unit",
+    "bins": "bins",
+    "category": "categories",
+    "margin": "the base model's margin",
+    "distance": "the distance of the score from the threshold",
+    "distance_bins": "the distance of the score from the threshold, in bins",
+}
 IS_SUM = " r is the sum below."
 
 DIRECTIONS = {
@@ -220,23 +228,17 @@ def _further_texts(content: Content) -> Iterator[str]:
 
 
 def _origin_text(content: Content) -> list[str]:
-    """Return who was left out of the fit, and which audit belongs to the patch."""
-    lines = []
-    if content.left_out is not None and content.left_out.n_groups:
-        groups = n_of(content.left_out.n_groups, "group")
-        people = n_of(content.left_out.n_people, "person")
-        lines.append(f"Left out of the constraint, because they are small: {groups} with {people}.")
+    """Return the edits by hand, who was left out of the fit, and which audit belongs to it."""
+    lines, left_out = [], content.left_out
+    if content.history:
+        lines.append(f"Edited by hand ({n_of(len(content.history), 'edit')}):")
+        lines += [f"  {record_words(edit.record)}" for edit in content.history]
+    if left_out is not None and left_out.n_groups:
+        people = f"{n_of(left_out.n_groups, 'group')} with {n_of(left_out.n_people, 'person')}"
+        lines.append(f"Left out of the constraint, because they are small: {people}.")
     if content.audit is not None:
         lines.append(f"Audit (SHA-256): {content.audit}")
-    return [*_history_text(content), *lines]
-
-
-def _history_text(content: Content) -> list[str]:
-    """Return the edits by hand in words, oldest first."""
-    if not content.history:
-        return []
-    edits = [f"  {record_words(edit.record)}" for edit in content.history]
-    return [f"Edited by hand ({n_of(len(edits), 'edit')}):", *edits]
+    return lines
 
 
 # ---------------------------------------------------------------------------------------------
@@ -276,7 +278,8 @@ def _origin_differences(one: Content, other: Content) -> Iterator[str]:
         "digest of the scores on the fit rows", one.base.scores_digest, other.base.scores_digest
     )
     yield from _change("digest of the audit", one.audit, other.audit)
-    yield from _change("edits by hand", *_histories(one, other))
+    edits = ("; ".join(record_words(edit.record) for edit in c.history) for c in (one, other))
+    yield from _change("edits by hand", *(words or None for words in edits))
     for name in ("n_groups", "n_people"):
         counts = (getattr(content.left_out, name, None) for content in (one, other))
         yield from _change(f"left out: {name.replace('n_', 'number of ')}", *counts)
@@ -285,12 +288,6 @@ def _origin_differences(one: Content, other: Content) -> Iterator[str]:
         yield from _change(f"version of {plain(name)}", *(known.get(name) for known in versions))
     if (one.versions is None) != (other.versions is None) and not any(versions):
         yield "Only one of the patches says that it knows its versions."
-
-
-def _histories(*contents: Content) -> Iterator[str | None]:
-    """Yield the edits of each content in words; None without edits."""
-    for content in contents:
-        yield "; ".join(record_words(edit.record) for edit in content.history) or None
 
 
 def _ratio_differences(one: Content, other: Content) -> Iterator[str]:
@@ -316,38 +313,34 @@ def _ratio_differences(one: Content, other: Content) -> Iterator[str]:
             yield f"Column {plain(name)} is no longer read."
     for name, column in theirs.items():
         yield from _column_differences(ours.get(name), column)
-    common = [[name for name in a if name in b] for a, b in ((ours, theirs), (theirs, ours))]
-    if common[0] != common[1]:
+    if _have_another_order(ours, theirs):
         yield "Columns are added in another order."
+
+
+def _have_another_order(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return [key for key in one if key in other] != [key for key in other if key in one]
 
 
 def _column_differences(one: Column | None, other: Column) -> Iterator[str]:
     name = plain(other.name)
     if one is None:
-        yield f"Column {name} is new ({_kind(other)}, {len(term_points_of(other))} terms)."
+        yield f"Column {name} is new ({KINDS[other.reads]}, {len(term_points_of(other))} terms)."
         return
     if one.reads != other.reads:
-        yield f"Column {name} is read as {_kind(other)}, no longer as {_kind(one)}."
+        yield f"Column {name} is read as {KINDS[other.reads]}, no longer as {KINDS[one.reads]}."
         return
-    if (
-        isinstance(one, BinnedColumn)
-        and isinstance(other, BinnedColumn)
-        and one.edges != other.edges
-    ):
-        yield f"Column {name} has other bins: {_edges(one)} → {_edges(other)}."
+    edges = [c.edges if isinstance(c, BinnedColumn) else [] for c in (one, other)]
+    if edges[0] != edges[1]:
+        before, after = (", ".join(f"{edge:g}" for edge in some) for some in edges)
+        yield f"Column {name} has other bins: {before} → {after}."
         return
     if isinstance(one, NumberColumn) and isinstance(other, NumberColumn):
         yield from _change(f"{name} if missing", one.if_missing, other.if_missing)
         yield from _change(f"centre of {name}", one.centre, other.centre)
-    terms = _terms_by_name(one), _terms_by_name(other)
+    terms = [dict(zip(_names(c), term_points_of(c), strict=True)) for c in (one, other)]
     yield from _term_differences(*terms)
-    common = [[key for key in a if key in b] for a, b in (terms, terms[::-1])]
-    if common[0] != common[1]:
+    if _have_another_order(*terms):
         yield f"Column {name} lists its terms in another order."
-
-
-def _terms_by_name(column: Column) -> dict[str, TermPoints]:
-    return dict(zip(_names(column), term_points_of(column), strict=True))
 
 
 def _term_differences(
@@ -363,21 +356,6 @@ def _term_differences(
             yield f"{name}: {a} → {b}{exact}."
         elif before != after:
             yield f"{name}: the same points, split differently over the concepts."
-
-
-def _kind(column: Column) -> str:
-    return {
-        "number": "points per unit",
-        "bins": "bins",
-        "category": "categories",
-        "margin": "the base model's margin",
-        "distance": "the distance of the score from the threshold",
-        "distance_bins": "the distance of the score from the threshold, in bins",
-    }[column.reads]
-
-
-def _edges(column: BinnedColumn) -> str:
-    return ", ".join(f"{edge:g}" for edge in column.edges)
 
 
 def _named(one: Any, other: Any, words: str) -> Iterator[str]:
@@ -430,13 +408,11 @@ def _knots_text(score_map: ScoreMap) -> str:
 def calibration_differences(one: Content, other: Content) -> Iterator[str]:
     """Yield the differences of two maps in words."""
     ours, theirs = one.calibration, other.calibration
-    if ours == theirs:
-        return
-    if ours is None or theirs is None:
-        state = "lost" if theirs is None else "got"
-        yield f"The patch {state} its calibration map."
-        return
-    if ours.knots != theirs.knots:
+    if ours is None and theirs is not None:
+        yield "The patch got its calibration map."
+    elif ours is not None and theirs is None:
+        yield "The patch lost its calibration map."
+    elif ours is not None and theirs is not None and ours.knots != theirs.knots:
         yield f"Calibration map: {_knots_text(ours)} became {_knots_text(theirs)}."
-    else:
+    elif ours != theirs:
         yield "The figures of the calibration map differ."
