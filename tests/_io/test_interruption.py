@@ -4,9 +4,8 @@ import threading
 
 import pytest
 
-from commod._io import interruption
-from commod._io.interruption import has_abandoned_work, run_interruptibly
-from commod._io.queries import close_connection, run_query
+from commod._io import queries
+from commod._io.queries import close_connection, has_abandoned_work, run_interruptibly, run_query
 
 
 class StubConnection:
@@ -32,8 +31,8 @@ class StubConnection:
 
 @pytest.fixture
 def stub(monkeypatch):
-    monkeypatch.setattr(interruption, "PATIENCE", 0.1)
-    monkeypatch.setattr(interruption, "_abandoned", [])
+    monkeypatch.setattr(queries, "PATIENCE", 0.1)
+    monkeypatch.setattr(queries, "_abandoned", [])
     connection = StubConnection()
     yield connection
     connection.released.set()

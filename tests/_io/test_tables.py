@@ -624,7 +624,7 @@ def test_missing_values_and_quotes_survive_a_csv_file(put, tmp_path):
 
 
 def test_progress_goes_from_nothing_to_everything(tmp_path, monkeypatch):
-    monkeypatch.setattr("commod._io.interruption.POLL", 0.002)
+    monkeypatch.setattr("commod._io.queries.POLL", 0.002)
     shares = []
     with open_tables([big_table(tmp_path / "in.parquet", 200_000)]) as table:
         write_table(table, tmp_path / "out.csv", force=False, progress=shares.append)
@@ -632,7 +632,7 @@ def test_progress_goes_from_nothing_to_everything(tmp_path, monkeypatch):
 
 
 def test_reported_progress_does_not_fall_when_that_of_duckdb_does(monkeypatch):
-    monkeypatch.setattr("commod._io.interruption.POLL", 0.002)
+    monkeypatch.setattr("commod._io.queries.POLL", 0.002)
     shown, shares, enough = iter([30.0, -1.0, 10.0, *[50.0] * 10_000]), [], threading.Event()
     connection = SimpleNamespace(query_progress=lambda: next(shown), interrupt=enough.set)
 

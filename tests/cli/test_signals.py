@@ -85,10 +85,9 @@ def hidden_files(folder):
 
 HUNG = """
 import sys, threading, time
-from commod._io import interruption
 from commod._io import queries, tables
 from commod.cli import _signals, main
-interruption.PATIENCE = _signals.GRACE = 0.3
+queries.PATIENCE = _signals.GRACE = 0.3
 hung = threading.Event()
 class Hung:
     '''A connection that no interrupt stops, as DuckDB's sometimes is while it writes Parquet.'''

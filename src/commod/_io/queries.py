@@ -1,14 +1,19 @@
-"""Run DuckDB queries that report progress, can be interrupted, and fail in one sentence."""
+"""Run queries and other blocking calls that report progress, can be ended, and fail in a sentence.
+
+Python runs signal handlers in the main thread, between two of its instructions. A call into
+another library blocks them. So the call runs in a thread of its own, and a signal ends the wait
+for it within seconds. No handler is installed here: the command line has its own.
+"""
 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from commod._io.interruption import call_within_patience, has_abandoned_work, run_interruptibly
 from commod._io.optional import import_optional
 from commod.exceptions import InputError
 
@@ -17,6 +22,11 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 Progress = Callable[[float], None]  # gets the share that is done, from 0 to 1
+
+POLL = 0.05  # seconds between two checks of a running call
+PATIENCE = 2.0  # seconds that an interrupted call has to end
+
+_abandoned: list[threading.Thread] = []
 
 
 def connect(spill: Path, memory_limit: str | None = None) -> duckdb.DuckDBPyConnection:
@@ -83,10 +93,17 @@ def run_query(
 
 def close_connection(connection: duckdb.DuckDBPyConnection) -> None:
     """Close a connection; do not wait long for one whose query was abandoned."""
-    if has_abandoned_work():
-        call_within_patience(connection.close)
-    else:
+    if not has_abandoned_work():
         connection.close()
+        return
+
+    def close() -> None:
+        with suppress(Exception):  # abandoned work may still hold the connection
+            connection.close()
+
+    thread = _thread(close)
+    thread.start()
+    thread.join(PATIENCE)
 
 
 @contextmanager
@@ -142,3 +159,76 @@ def translated_errors(
         ) from error
     except duckdb.Error as error:
         raise explain(error) from error
+
+
+# ---------------------------------------------------------------------------------------------
+# Blocking calls
+
+
+def run_interruptibly(
+    work: Callable[[], Result],
+    interrupt: Callable[[], None],
+    *,
+    poll: Callable[[], None] | None = None,
+) -> Result:
+    """Return the result of `work`, which runs in its own thread; raise its error.
+
+    Where the wait is broken off, for example by Ctrl-C, `interrupt` is called until the work ends.
+    Work that has not ended after `PATIENCE` seconds is abandoned: its thread runs on, and
+    `has_abandoned_work` returns True from then on. Do not use again what the work uses.
+
+    Parameters
+    ----------
+    work : callable
+        The blocking call.
+    interrupt : callable
+        Asks the work to end. It may block, too.
+    poll : callable, default=None
+        Called in the calling thread every `POLL` seconds.
+    """
+    outcome: dict[str, Any] = {}
+    done = threading.Event()
+
+    def call() -> None:
+        try:
+            outcome["result"] = work()
+        except BaseException as error:
+            outcome["error"] = error
+        finally:
+            done.set()
+
+    thread = _thread(call)
+    try:
+        thread.start()  # waits until the thread runs, so a signal can break that off, too
+        while not done.wait(POLL):
+            if poll is not None:
+                poll()
+    except BaseException:
+        _stop(thread, done, interrupt)
+        raise
+    thread.join()
+    if "error" in outcome:
+        raise outcome["error"]
+    return outcome["result"]
+
+
+def has_abandoned_work() -> bool:
+    """Return whether this process ever abandoned a call, which may still be running."""
+    return bool(_abandoned)
+
+
+def _stop(thread: threading.Thread, done: threading.Event, interrupt: Callable[[], None]) -> None:
+    def repeat() -> None:
+        while not done.is_set():
+            interrupt()
+            done.wait(POLL)
+
+    _thread(repeat).start()
+    if done.wait(PATIENCE):
+        thread.join()
+    else:
+        _abandoned.append(thread)
+
+
+def _thread(target: Callable[[], None]) -> threading.Thread:
+    return threading.Thread(target=target, name="commod-work", daemon=True)

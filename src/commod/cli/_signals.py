@@ -19,7 +19,7 @@ from types import FrameType
 from typing import NoReturn
 
 from commod._io.files import remove_unfinished
-from commod._io.interruption import has_abandoned_work
+from commod._io.queries import has_abandoned_work
 
 INTERRUPTED = 128 + signal.SIGINT  # exit code 130
 GRACE = 5.0  # seconds that the main thread has to end the command

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import narwhals as nw
 
-from commod._io.tables import SourceTable, open_tables
+from commod._io.tables import SourceTable, SparkTable, open_spark, open_tables
 from commod._text import did_you_mean, list_names, n_of
 from commod.cli._engines import engine_name, spark_master
 from commod.cli._options import Options
@@ -16,9 +16,8 @@ from commod.exceptions import InputError
 
 if TYPE_CHECKING:
     from commod import Patch
-    from commod._io.spark import SparkTable
 
-OpenTable: TypeAlias = "SourceTable | SparkTable"
+OpenTable: TypeAlias = SourceTable | SparkTable
 PREFIX = "_commod_check_"  # a table with the columns of `commod apply` can be checked too
 
 
@@ -28,8 +27,6 @@ def open_table(files: Sequence[str], options: Options, printer: Printer, **hints
     `hints` are further parameters of `open_tables`.
     """
     if engine_name(options.engine) == "spark":
-        from commod._io.spark import open_spark
-
         for name, value in (("--type", options.types), ("--csv", options.csv)):
             if value:
                 raise InputError(
