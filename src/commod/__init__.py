@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from commod._displays import FrontierDisplay as FrontierDisplay
     from commod._explore import Explorer as Explorer
     from commod._explore import explore as explore
-    from commod._io.persistence import TRUSTED_TYPES as TRUSTED_TYPES
+    from commod._io.untrusted import TRUSTED_TYPES as TRUSTED_TYPES
     from commod._record import Audit as Audit
     from commod._record import Request as Request
     from commod._reporting.audit import Ledger as Ledger
@@ -64,7 +64,7 @@ _HOMES = {
     "Request": "commod._record",
     "ScoreColumn": "commod._data.base_model",
     "Stability": "commod._study.stability",
-    "TRUSTED_TYPES": "commod._io.persistence",
+    "TRUSTED_TYPES": "commod._io.untrusted",
     "audit": "commod._reporting.audit",
     "audit_frame": "commod._reporting.audit",
     "compare": "commod._study.compare",

@@ -34,7 +34,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, OneHotEncoder
 
 from commod import ScoreColumn
-from commod._io.persistence import MODEL_TYPES
+from commod._io.untrusted import MODEL_TYPES
 from commod.cli._models import load_model
 from commod.exceptions import BaseModelError, InputError
 from quick_updates import quick_control

@@ -31,7 +31,7 @@ from typing import Any
 from commod._data.tables import check_same_rows
 from commod._explore.edits import PeopleOfFit
 from commod._explore.session import Session, VersionConflictError
-from commod._io.strict_json import read_object
+from commod._io.untrusted import read_object
 from commod._reporting.render.page import environment
 from commod._text import shown
 from commod.exceptions import CommodError, InputError, InputTypeError

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from commod import _text
-from commod._io.strict_json import read_object
+from commod._io.untrusted import read_object
 from commod._record.checks import Check, by_importance, verdict_of, with_severities
 from commod._record.edits import EditRecord
 from commod._record.explanation import Card, Estimate, Segments, Value

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from commod._io.untrusted import read_limited
 from commod._record import Shipped, to_plain
 from commod._reporting.render.embedding import KEY, EmbeddedReport, read_report
 from commod._text import visible
@@ -106,7 +106,7 @@ def verify_report(
     """
     data = read_bytes(patch, sha256)
     content = from_bytes(data, repr(str(Path(patch))))
-    page = _report_bytes(report)
+    page = read_limited(report, "report", MAX_REPORT_BYTES)
     try:
         embedded = read_report(page)
     except InputError as error:
@@ -114,17 +114,6 @@ def verify_report(
     digest = hashlib.sha256(data).hexdigest()
     differences = tuple(_differences(content, digest, embedded))
     return ReportVerification(digest, hashlib.sha256(page).hexdigest(), differences)
-
-
-def _report_bytes(path: str | os.PathLike[str]) -> bytes:
-    if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for its writer
-        raise InputError(f"{str(Path(path))!r} is not a regular file; copy the report into one.")
-    with open(path, "rb") as file:
-        data = file.read(MAX_REPORT_BYTES + 1)
-    if len(data) > MAX_REPORT_BYTES:
-        size = f"{MAX_REPORT_BYTES / 2**20:g} MiB"
-        raise InputError(f"{str(Path(path))!r} is larger than {size}: it is no report.")
-    return data
 
 
 def _differences(content: Content, sha256: str, report: EmbeddedReport) -> Iterator[Difference]:

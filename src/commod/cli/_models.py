@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._io.optional import import_optional
-from commod._io.persistence import MODEL_TYPES
 from commod._io.queries import run_interruptibly
 from commod._io.sources import check_file
+from commod._io.untrusted import MODEL_TYPES
 from commod._text import n_of
 from commod.exceptions import BaseModelError, InputError
 

@@ -14,12 +14,11 @@ import hmac
 import json
 import os
 import re
-import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from commod._io.strict_json import read_object
+from commod._io.untrusted import read_limited, read_object
 from commod._record import from_plain, plain_digest, to_plain
 from commod.exceptions import InputError
 from commod.patch.checking import check_content
@@ -186,21 +185,12 @@ def read_bytes(path: str | os.PathLike[str], sha256: str | None = None) -> bytes
             f"sha256={str(sha256)[:80]!r} is not a SHA-256: expected 64 hexadecimal digits, as "
             "`sha256sum` prints or patch.sha256 holds."
         )
-    name = str(Path(path))
-    if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for its writer
-        raise InputError(f"{name!r} is not a regular file; copy the patch into one.")
-    with open(path, "rb") as file:
-        data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise InputError(
-            f"{name!r} is larger than {MAX_BYTES / 2**20:g} MiB, the largest size of a patch. "
-            "Check whether it is the right file."
-        )
+    data = read_limited(path, "patch", MAX_BYTES)
     actual = hashlib.sha256(data).hexdigest()
     if sha256 is not None and not hmac.compare_digest(actual, str(sha256).lower()):
         raise InputError(
-            f"{name!r} is not the file that was signed off: its SHA-256 is {actual}, expected "
-            f"{str(sha256).lower()}. The file was changed, or it is another patch."
+            f"{str(Path(path))!r} is not the file that was signed off: its SHA-256 is {actual}, "
+            f"expected {str(sha256).lower()}. The file was changed, or it is another patch."
         )
     return data
 

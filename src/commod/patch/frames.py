@@ -123,25 +123,17 @@ def added_columns(content: Content, prefix: str, calibrated: bool, columns: Any)
 
     `columns` are names with the prefix, or None. With `calibrated`, the probability is among them.
     """
-    if columns is None:
-        chosen = list(ADDED_COLUMNS)
-    else:
-        known = [prefix + name for name in (*ADDED_COLUMNS, *ON_REQUEST)]
-        chosen = [_known_name(name, known)[len(prefix) :] for name in _listed(columns)]
-        twice = next((name for i, name in enumerate(chosen) if name in chosen[:i]), None)
-        if twice is not None:
-            raise InputError(
-                f"columns names {prefix + twice!r} twice; name each column once.",
-                parameter="columns",
-            )
+    chosen = list(ADDED_COLUMNS)
+    if columns is not None:
+        chosen = [name.removeprefix(prefix) for name in _known_names(columns, prefix)]
     if check_calibrated(content, calibrated) and CALIBRATED not in chosen:
         chosen.append(CALIBRATED)
-    if CALIBRATED in chosen:
-        check_calibrated(content, True)
+    check_calibrated(content, CALIBRATED in chosen)
     return chosen
 
 
-def _listed(columns: Any) -> list[Any]:
+def _known_names(columns: Any, prefix: str) -> list[str]:
+    known = [prefix + name for name in (*ADDED_COLUMNS, *ON_REQUEST)]
     listed = [columns] if isinstance(columns, str) else columns
     if not isinstance(listed, list | tuple) or not listed:
         raise InputError(
@@ -149,22 +141,25 @@ def _listed(columns: Any) -> list[Any]:
             "adds the usual four.",
             parameter="columns",
         )
+    for i, name in enumerate(listed):
+        if name not in known:
+            raise InputError(
+                f"columns: a patch adds no column {shown(name)} (it can add: {list_names(known)})."
+                f"{did_you_mean(name, known)}",
+                parameter="columns",
+            )
+        if name in listed[:i]:
+            raise InputError(
+                f"columns names {name!r} twice; name each column once.", parameter="columns"
+            )
     return list(listed)
-
-
-def _known_name(name: Any, known: Sequence[str]) -> str:
-    if name in known:
-        return str(name)
-    raise InputError(
-        f"columns: a patch adds no column {shown(name)} (it can add: {list_names(known)})."
-        f"{did_you_mean(name, known)}",
-        parameter="columns",
-    )
 
 
 def apply_to(content: Content, frame: Any, score: str, prefix: str, chosen: Sequence[str]) -> Any:
     """Return the frame with the columns that `added_columns` returned."""
-    table = from_frame(_named_by_text(frame))
+    is_numbered = _has_other_names(frame)  # an update knows column 0 as "0"
+    named = frame.set_axis(map(str, frame.columns), axis=1) if is_numbered else frame
+    table = from_frame(named)
     schema = schema_of(table)
     check_columns(content, schema, score, is_eager=isinstance(table, nw.DataFrame))
     added = [prefix + name for name in chosen]
@@ -180,7 +175,7 @@ def apply_to(content: Content, frame: Any, score: str, prefix: str, chosen: Sequ
     if "decision" in chosen:
         table = restore_label_type(table, prefix + "decision", content)
     native = table.to_native()
-    if _has_other_names(frame):
+    if is_numbered:
         native.columns = [*frame.columns, *added]
     return native
 
@@ -210,13 +205,6 @@ def _has_other_names(frame: Any) -> bool:
     """Return whether this is a pandas frame with column names other than text."""
     is_pandas = type(frame).__module__.partition(".")[0] == "pandas" and hasattr(frame, "columns")
     return is_pandas and not all(isinstance(name, str) for name in frame.columns)
-
-
-def _named_by_text(frame: Any) -> Any:
-    """Return a frame with text as column names; an update knows column 0 as "0"."""
-    if not _has_other_names(frame):
-        return frame
-    return frame.set_axis([str(name) for name in frame.columns], axis=1)
 
 
 def revert_from(frame: Any, prefix: str) -> Any:

@@ -134,12 +134,12 @@ class Query:
         """Return a literal that the engine reads as exactly this double."""
         exp, text = self._exp, repr(float(value))
         if self.traits.doubles == "text":
-            return exp.Cast(this=exp.Literal.string(text), to=_double())
+            return exp.cast(exp.Literal.string(text), "double")
         digits = text.lstrip("-")
         literal = exp.Literal.number(digits if "e" in digits else digits + "e0")
         if value < 0:
             literal = exp.Neg(this=literal)
-        return exp.Cast(this=literal, to=_double()) if self.traits.doubles == "cast" else literal
+        return exp.cast(literal, "double") if self.traits.doubles == "cast" else literal
 
     def integer(self, value: int) -> Node:
         """Return an integer."""
@@ -319,11 +319,6 @@ class Query:
 
 def _syntax() -> Any:
     return import_optional("sqlglot", "sql", "Writing SQL").exp
-
-
-def _double() -> Node:
-    kind = _syntax().DataType
-    return kind(this=kind.Type.DOUBLE)
 
 
 def _parsed_table(table: str, dialect: str) -> Node:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from commod._data.base_model import base_classes, base_scores
 from commod._data.columns import Column, iter_columns
@@ -165,18 +164,15 @@ def _own_values(content: Content, columns: Mapping[str, Column]) -> Iterator[str
         if column.missing is not None and n_missing < MIN_CATEGORY_SIZE:
             yield _few(column.name, "points for missing values", n_missing, column_of_X)
         if isinstance(column, CategoryColumn):
-            n_rows = dict(zip(column_of_X.categories, _n_rows(column_of_X), strict=True))
+            codes, values = column_of_X.values, column_of_X.categories
+            counted = np.bincount(codes[codes >= 0], minlength=len(values)).tolist()
+            n_rows = dict(zip(values, counted, strict=True))
             for category in column.categories:
                 n = n_rows.get(category.value, 0)
                 if n < MIN_CATEGORY_SIZE:
                     yield _few(column.name, f"{category.value!r}, a value", n, column_of_X)
         else:
             yield from _own_numbers(column, column_of_X)
-
-
-def _n_rows(column: Column) -> list[int]:
-    counted = np.bincount(column.values[column.values >= 0], minlength=len(column.categories))
-    return list(counted.tolist())
 
 
 def _own_numbers(column: NumberColumn | BinColumn, column_of_X: Column) -> Iterator[str]:
@@ -254,18 +250,14 @@ def _model(content: Content, estimator: Any, X: Any, columns: list[Column]) -> I
     elif base.scores_digest is None:
         yield "The patch has no fingerprint of its base model to compare with."
     else:
-        scores = _scores(content, estimator, X, columns)
+        labels = content.labels
+        classes = base_classes(estimator, np.array([labels.negative, labels.positive]))
+        pos_label, threshold = labels.positive, base.threshold
+        scores = base_scores(
+            estimator, X, columns, classes=classes, pos_label=pos_label, threshold=threshold
+        ).scores
         if base.scores_digest not in (scores_digest(scores), scores_digest_by_row(scores)):
             yield (
                 "The scores of the base model differ from those on the fit rows. X must be the fit "
                 "rows."
             )
-
-
-def _scores(content: Content, estimator: Any, X: Any, columns: list[Column]) -> NDArray[np.float64]:
-    labels, threshold = content.labels, content.base.threshold
-    classes = base_classes(estimator, np.array([labels.negative, labels.positive]))
-    base = base_scores(
-        estimator, X, columns, classes=classes, pos_label=labels.positive, threshold=threshold
-    )
-    return base.scores

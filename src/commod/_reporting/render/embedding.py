@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any, NamedTuple
 
-from commod._io.strict_json import read_object
+from commod._io.untrusted import read_object
 from commod._record import REPORT_SCHEMA, Audit, Shipped, from_plain, plain_digest, to_plain
 from commod._record.audit import MAX_BYTES
 from commod.exceptions import InputError

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from commod import Audit
-from commod._io.strict_json import MAX_DEPTH, as_object, read_object
+from commod._io.untrusted import MAX_DEPTH, as_object, read_object
 from commod.exceptions import InputError
 from counted_text import Counted, n_comparisons
 
