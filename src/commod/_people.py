@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.arrays import Floats, Mask
-from commod.bounds._counts import fewest_number
+from commod.bounds._counts import fewest_changes
 from commod.bounds._general import fewest_changes_of
 from commod.exceptions import InputError
 from commod.metrics._cells import (
@@ -268,8 +268,11 @@ class People:
         if self.is_simple:
             if self.n_groups < 2 or not sizes.all():
                 return None
-            fewest = fewest_number(self.constraint, sizes, positives, known[0], **moves)
-            return None if fewest is None else (fewest, True)
+            if self.constraint.is_ratio and known[0] <= 0:
+                return 0, True  # every update reaches a P-rule of 0
+            counts = sizes, positives
+            after = fewest_changes(self.constraint, *counts, known[0], any_tie=True, **moves)
+            return None if after is None else (int(np.abs(after - positives).sum()), True)
         if not all(self.by_counts):
             return None
         pairs = zip(self.by_counts, known, strict=True)

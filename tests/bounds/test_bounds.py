@@ -591,8 +591,6 @@ def test_a_budget_is_a_whole_number(budget):
     message = re.escape(f"max_changes={budget!r} must be a whole number of changes, 0 or more")
     with pytest.raises(InputError, match=message):
         best_fairness(y, sensitive_features=group, max_changes=budget)
-    with pytest.raises(InputError, match=message):
-        minimal_cost(y, change_cost=y, sensitive_features=group, target=0.8, max_changes=budget)
 
 
 # ---------------------------------------------------------------------------------------------

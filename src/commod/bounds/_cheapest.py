@@ -6,13 +6,13 @@ present count. Within an interval of counts, the cheapest count is the one neare
 count, as for the fewest changes; only the cost differs.
 
 One rate row is searched by level (see `_levels`). Two rate rows share the ceiling on the sum of
-their gaps, and the budget of changes. `_ShareSearch` divides both between the rows, best first:
+their gaps. `_GapSearch` divides it between the rows, best first:
 
-1. A box holds shares of the first row: from `low` to `high`, in gap and in changes.
-2. Its bound is the cost of the first row with the share `high`, plus that of the second row with
-   all that `low` leaves. No division inside the box is cheaper.
-3. Where both answers together keep the ceiling and the budget, the bound is reached. The box with
-   the least bound then holds the optimum. Otherwise the box is cut in two between both answers.
+1. A box holds gaps of the first row: from `low` to `high`.
+2. Its bound is the cost of the first row with the gap `high`, plus that of the second row with all
+   that `low` leaves. No division inside the box is cheaper.
+3. Where both answers together keep the ceiling, the bound is reached. The box with the least bound
+   then holds the optimum. Otherwise the box is cut in two between both answers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,6 @@ from commod._data.tables import check_same_rows
 from commod.bounds._counts import (
     CountProblem,
     Flips,
-    check_budget,
     read_problem,
     read_target,
     simple_requirement,
@@ -44,6 +43,7 @@ from commod.bounds._levels import (
     Floor,
     IntArray,
     RateRowCounts,
+    RowAnswer,
     best_interval,
     floor_of,
     gap_floor,
@@ -88,45 +88,32 @@ class SortedChanges:
 
 
 def _cheapest_rows(
-    problem: CountProblem, raising: SortedChanges, lowering: SortedChanges, *limits: Any
+    problem: CountProblem, raising: SortedChanges, lowering: SortedChanges, target: Fraction
 ) -> IndexArray | None:
-    """Return the rows of the cheapest changes within the limits: a target and a budget."""
+    """Return the rows of the cheapest changes to a target; None where no changes reach it."""
     shape = problem.sizes.shape
     problem = replace(
         problem,
         n_raisable=np.diff(raising.starts).reshape(shape),
         n_lowerable=np.diff(lowering.starts).reshape(shape),
     )
-    positives = _cheapest_counts(problem, raising.totals, lowering.totals, *limits)
-    if positives is None:
-        return None
-    move = positives - problem.positives
-    up, down = np.maximum(move, 0), np.maximum(-move, 0)
-    return np.concatenate([raising.cheapest(up), lowering.cheapest(down)])
-
-
-def _cheapest_counts(
-    problem: CountProblem,
-    raising: Sequence[Floats],
-    lowering: Sequence[Floats],
-    target: Fraction,
-    budget: float,
-) -> IntArray | None:
-    """Return the positives (n_rate_rows, n_groups) after the cheapest changes."""
     is_ratio, prefer_high = problem.constraint.is_ratio, problem.prefer_raising
-    n_groups = problem.sizes.shape[1]
     objectives = []
     for i, row in enumerate(problem.rate_rows()):
-        own = slice(i * n_groups, (i + 1) * n_groups)
-        objectives.append(CheapestChanges(row, raising[own], lowering[own], is_ratio, budget))
+        own = slice(i * shape[1], (i + 1) * shape[1])
+        objectives.append(CheapestChanges(row, raising.totals[own], lowering.totals[own], is_ratio))
     if len(objectives) == 1:
         floor = floor_of(problem.sizes[0], target, is_ratio=is_ratio)
         positives = objectives[0].solve(floor, prefer_high=prefer_high)
-        return None if positives is None else positives[None, :]
-    if solve_fewest_changes(problem, target, budget) is None:
+    elif solve_fewest_changes(problem, target) is None:
         return None  # the search below would try every division before it says so
-    first, second = objectives
-    return _ShareSearch(first, second, target, prefer_high).solve()
+    else:
+        positives = _GapSearch(objectives, target, prefer_high).solve()
+    if positives is None:
+        return None
+    move = positives.reshape(shape) - problem.positives
+    up, down = np.maximum(move, 0), np.maximum(-move, 0)
+    return np.concatenate([raising.cheapest(up), lowering.cheapest(down)])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -138,14 +125,13 @@ class CheapestChanges:
     """The objective of cheap changes. Ties go to few changes, then to the fairest counts.
 
     `raising[s][k]` is the least cost of raising k people of group s, and `lowering[s][k]` that of
-    lowering k. More than `budget` changes are not allowed.
+    lowering k.
     """
 
     row: RateRowCounts
     raising: Sequence[Floats]
     lowering: Sequence[Floats]
     is_ratio: bool
-    budget: float
 
     @property
     def n_refinements(self) -> int:
@@ -167,22 +153,20 @@ class CheapestChanges:
         return float(self.cost(positives[None, :], positives[None, :])[0])
 
     def cost(self, low: IntArray, high: IntArray) -> Floats:
-        """Return the cost of the changes into each interval; infinite beyond the budget."""
+        """Return the cost of the changes into each interval."""
         up, down = self._moves(low, high)
         total = np.zeros(len(low))
         for s, (raising, lowering) in enumerate(zip(self.raising, self.lowering, strict=True)):
             total += raising[up[:, s]] + lowering[down[:, s]]
-        return np.where((up + down).sum(axis=1) <= self.budget, total, np.inf)
+        return total
 
     def relaxed_cost(self, low: Floats, high: Floats) -> Floats:
-        """Return the cost in real numbers; changes beyond the budget are penalised."""
+        """Return the cost in real numbers."""
         up, down = self._moves(low, high)
-        total, largest = np.zeros(len(low)), 1.0
+        total = np.zeros(len(low))
         for s, (raising, lowering) in enumerate(zip(self.raising, self.lowering, strict=True)):
             total += _interpolated(raising, up[:, s]) + _interpolated(lowering, down[:, s])
-            largest += raising[-1] + lowering[-1]
-        beyond = np.maximum((up + down).sum(axis=1) - self.budget - 1e-6, 0)
-        return total + beyond * largest
+        return total
 
     def rounding(self, cost: float) -> float:
         """Return the rounding error of a sum of costs, none of them negative."""
@@ -217,80 +201,48 @@ def _interpolated(totals: Floats, counts: Floats) -> Floats:
 # Two rate rows
 
 
-class _Share(NamedTuple):
-    """What a row may use up: gap of its rates, and changes."""
-
-    gap: Fraction
-    n_changes: float
-
-
-class _RowAnswer(NamedTuple):
-    """The cheapest changes of one row within a share, and what they use up."""
-
-    cost: float
-    n_changes: int
-    gap: Fraction
-    positives: IntArray
-
-
 @dataclass
-class _ShareSearch:
-    """The best-first search over divisions of ceiling and budget between two rows."""
+class _GapSearch:
+    """The best-first search over divisions of the ceiling between two rows."""
 
-    first: CheapestChanges
-    second: CheapestChanges
+    rows: Sequence[CheapestChanges]
     ceiling: Fraction
     prefer_high: bool
     boxes: list[Any] = field(default_factory=list)
-    answers: dict[tuple[int, _Share], _RowAnswer | None] = field(default_factory=dict)
+    answers: dict[tuple[int, Fraction], RowAnswer | None] = field(default_factory=dict)
 
     def solve(self) -> IntArray | None:
         """Return the positives (2, G) of the cheapest changes; None where none reach it."""
-        total = _Share(self.ceiling, self.first.budget)
-        self._add(_Share(Fraction(0), 0), total)
+        self._add(Fraction(0), self.ceiling)
         while self.boxes:
             *_, low, high, first, second = heapq.heappop(self.boxes)
             gap_left = self.ceiling - second.gap
-            n_left = total.n_changes - second.n_changes
-            if first.gap > gap_left:
-                middle = _between(gap_left, first.gap)
-                self._add(low, high._replace(gap=middle))
-                self._add(low._replace(gap=middle), high)
-            elif first.n_changes > n_left:
-                n_middle = (n_left + first.n_changes) // 2
-                self._add(low, high._replace(n_changes=n_middle))
-                self._add(low._replace(n_changes=n_middle + 1), high)
-            else:
+            if first.gap <= gap_left:
                 return np.stack([first.positives, second.positives])
+            middle = _between(gap_left, first.gap)
+            self._add(low, middle)
+            self._add(middle, high)
         return None
 
-    def _add(self, low: _Share, high: _Share) -> None:
+    def _add(self, low: Fraction, high: Fraction) -> None:
         """Add the box from `low` to `high`, unless a row has no answer."""
-        left = _Share(self.ceiling - low.gap, self.first.budget - low.n_changes)
-        first, second = self._answer(0, high), self._answer(1, left)
+        first, second = self._answer(0, high), self._answer(1, self.ceiling - low)
         if first is None or second is None:
             return
         # Of equal bounds, the newest box comes first: it is the smallest.
         order = first.cost + second.cost, first.n_changes + second.n_changes, -len(self.answers)
         heapq.heappush(self.boxes, (*order, low, high, first, second))
 
-    def _answer(self, i: int, share: _Share) -> _RowAnswer | None:
-        key = i, share
-        if key not in self.answers:
-            self.answers[key] = self._solve_row(self.second if i else self.first, share)
-        return self.answers[key]
-
-    def _solve_row(self, objective: CheapestChanges, share: _Share) -> _RowAnswer | None:
-        row = objective.row
-        floor = gap_floor(row.sizes, share.gap)
-        within = replace(objective, budget=share.n_changes)
-        positives = within.solve(floor, prefer_high=self.prefer_high)
-        if positives is None:
-            return None
-        n_changes = int(np.abs(positives - row.positives).sum())
-        return _RowAnswer(
-            objective.cost_of(positives), n_changes, row.exact_gap(positives), positives
-        )
+    def _answer(self, i: int, gap: Fraction) -> RowAnswer | None:
+        """Return the cheapest changes of one row within a gap."""
+        if (i, gap) not in self.answers:
+            one = self.rows[i]
+            floor = gap_floor(one.row.sizes, gap)
+            positives = one.solve(floor, prefer_high=self.prefer_high)
+            self.answers[i, gap] = (
+                None if positives is None else one.row.answer(positives, one.cost_of(positives))
+            )
+        return self.answers[i, gap]
 
 
 def _between(low: Fraction, high: Fraction) -> Fraction:
@@ -333,7 +285,6 @@ def minimal_cost(
     y_true: Any = None,
     direction: str = "any",
     may_change: Any = None,
-    max_changes: int | None = None,
     pos_label: Any = 1,
     favorable_label: Any = None,
 ) -> MinimalCost:
@@ -361,8 +312,6 @@ def minimal_cost(
         Or "gains_only", "losses_only", as in `minimal_changes`.
     may_change : array-like of bool of shape (n_samples,), default=None
         The rows that may change; None means all rows.
-    max_changes : int, default=None
-        How many rows may change at most; None means any number.
     pos_label : label, default=1
         The label whose rates are counted.
     favorable_label : label, default=None
@@ -379,7 +328,7 @@ def minimal_cost(
     Within a group (and true label), the people with the lowest costs change. So the cost of a cell
     is convex in its count, and the search over levels of rates is that of `minimal_changes`. For
     equalized odds, a search divides the ceiling between the two gaps. It takes seconds for 20,000
-    rows and up to minutes for a million; with `max_changes` it takes longer still.
+    rows and up to minutes for a million.
 
     Examples
     --------
@@ -392,7 +341,6 @@ def minimal_cost(
     """
     constraint, target = simple_requirement(constraints, target, "The least cost")
     bound = read_target(constraint, target)
-    budget = math.inf if max_changes is None else check_budget(max_changes)
     check_same_rows({"y_pred": y_pred, "change_cost": change_cost, "may_change": may_change})
     rows, problem = read_problem(
         y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
@@ -403,7 +351,7 @@ def minimal_cost(
         SortedChanges.of(cells, cost, is_open & may_move, problem.sizes.size)
         for may_move in (~decisions & problem.may_raise, decisions & problem.may_lower)
     )
-    changed = _cheapest_rows(problem, raising, lowering, bound, budget)
+    changed = _cheapest_rows(problem, raising, lowering, bound)
     if changed is None:
         return MinimalCost(math.inf, None, math.nan, {})
     codes, n_groups, _ = rows.people

@@ -79,14 +79,6 @@ class CountProblem:
     n_raisable: IntArray | None = None
     n_lowerable: IntArray | None = None
 
-    @classmethod
-    def of(
-        cls, constraints: ConstraintLike, sizes: Any, positives: Any, **moves: Any
-    ) -> CountProblem:
-        """Return the problem of counts that nobody has to check."""
-        n_people, before = (np.asarray(part, np.int64) for part in (sizes, positives))
-        return cls(get_constraint(constraints), n_people, before, **moves)
-
     def rate_rows(self) -> tuple[RateRowCounts, ...]:
         """Return the counts of each rate row, with the range that the allowed changes leave."""
         least = int(self.constraint.is_ratio)  # a ratio is undefined where nobody is positive
@@ -159,40 +151,29 @@ def _just_fairer(problem: CountProblem, positives: IntArray) -> Fraction:
 
 
 def fewest_changes(
-    constraints: ConstraintLike, sizes: Any, positives: Any, target: Any, **moves: Any
+    constraints: ConstraintLike,
+    sizes: Any,
+    positives: Any,
+    target: Any,
+    *,
+    any_tie: bool = False,
+    **moves: Any,
 ) -> IntArray | None:
     """Return how many positives each cell has after the fewest changes that reach the target.
 
     `sizes` and `positives` have shape (n_rate_rows, n_groups), and no cell is empty. `moves` are
-    the fields of `CountProblem` that say who may change. None where no changes reach the target.
+    the fields of `CountProblem` that say who may change. With `any_tie`, a call is quicker, and the
+    answer is any of the fewest changes. None where no changes reach the target.
 
     Examples
     --------
     >>> fewest_changes("demographic_parity", [[100, 50]], [[20, 25]], 0.8)
     array([[20, 12]])
     """
-    problem = CountProblem.of(constraints, sizes, positives, **moves)
-    return solve_fewest_changes(problem, read_target(problem.constraint, target))
-
-
-def fewest_number(
-    constraints: ConstraintLike, sizes: Any, positives: Any, target: float | Fraction, **moves: Any
-) -> int | None:
-    """Return how many changes `fewest_changes` makes; None where nothing reaches the target.
-
-    No ties are broken, so a call is quicker.
-
-    Examples
-    --------
-    >>> fewest_number("demographic_parity", [[100, 50]], [[20, 25]], 0.8)
-    13
-    """
-    problem = CountProblem.of(constraints, sizes, positives, **moves)
-    if problem.constraint.is_ratio and target <= 0:
-        return 0  # every update reaches a P-rule of 0
-    bound = read_target(problem.constraint, target)
-    best = solve_fewest_changes(problem, bound, any_tie=True)
-    return None if best is None else problem.n_changes(best)
+    constraint = get_constraint(constraints)
+    n_people, before = (np.asarray(part, np.int64) for part in (sizes, positives))
+    problem = CountProblem(constraint, n_people, before, **moves)
+    return solve_fewest_changes(problem, read_target(constraint, target), any_tie=any_tie)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -218,15 +199,14 @@ class LimitRows:
         y_true: Any,
         y_pred: Any,
         sensitive_features: Any,
-        *,
         direction: str,
         pos_label: Any,
         favorable_label: Any,
         control_features: Any = None,
     ) -> LimitRows:
         """Return the checked rows; `y_true` is None where no constraint needs labels."""
-        people = (sensitive_features, pos_label, None, control_features)
-        given = read_decisions(y_true, y_pred, *people)
+        groups_of = sensitive_features, pos_label, None, control_features
+        given = read_decisions(y_true, y_pred, *groups_of)
         groups = given.groups.labels
         if len(groups) < 2:
             raise InputError(
@@ -313,14 +293,9 @@ def read_problem(
     """Return checked rows and their counts to change; labels only count where they are needed."""
     if y_true is None and constraint.needs_labels:
         raise missing_labels(constraint)
-    rows = LimitRows.read(
-        y_true if constraint.needs_labels else None,
-        y_pred,
-        sensitive_features,
-        direction=direction,
-        pos_label=pos_label,
-        favorable_label=favorable_label,
-    )
+    y_true = y_true if constraint.needs_labels else None
+    given = y_true, y_pred, sensitive_features
+    rows = LimitRows.read(*given, direction, pos_label, favorable_label)
     return rows, rows.problem(constraint)
 
 

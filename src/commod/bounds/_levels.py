@@ -34,6 +34,15 @@ SMALLEST_BATCH, LARGEST_BATCH = 32, 2**17  # levels that are tried at once
 LONG_BATCH = 2**13  # above this many levels, `is_ideal` is cheaper than another batch
 
 
+class RowAnswer(NamedTuple):
+    """The best changes of one rate row within a gap: what they cost, and the gap that they leave."""
+
+    cost: float
+    n_changes: int
+    gap: Fraction
+    positives: IntArray
+
+
 @dataclass(frozen=True)
 class RateRowCounts:
     """The counts of one rate row: sizes, positives and the allowed final positives, each (G,)."""
@@ -58,6 +67,12 @@ class RateRowCounts:
         """Return the highest minus the lowest of these exact rates."""
         rates = self.exact_rates(positives)
         return max(rates) - min(rates)
+
+    def answer(self, positives: IntArray, cost: float | None = None) -> RowAnswer:
+        """Return what it takes to arrive at these positives; each change costs 1 by default."""
+        n_changes = int(np.abs(positives - self.positives).sum())
+        gap = self.exact_gap(positives)
+        return RowAnswer(n_changes if cost is None else cost, n_changes, gap, positives)
 
     def unfairness(self, positives: IntArray, *, is_ratio: bool) -> Floats:
         """Return the gap of the rates, or minus their ratio, for counts (N, G); shape (N,)."""
@@ -496,14 +511,6 @@ def solve_two_rate_rows(
     return search.best
 
 
-class _AllowanceStep(NamedTuple):
-    """A step of one row's staircase: its changes, the smallest gap they allow, its positives."""
-
-    n_changes: int
-    gap: Fraction
-    positives: IntArray
-
-
 @dataclass
 class _AllowanceSearch:
     """The state of the search: the best pair of positives so far, and its cost.
@@ -553,7 +560,7 @@ class _AllowanceSearch:
                 return
             allowance = step.gap - smallest_step(step.gap, self.rows[i].sizes)
 
-    def try_pair(self, i: int, allowance: Fraction, limit: float) -> _AllowanceStep | None:
+    def try_pair(self, i: int, allowance: Fraction, limit: float) -> RowAnswer | None:
         """Return the step of row i at an allowance; record the pair if it is the best so far."""
         other = self.rows[1 - i]
         allowance = min(max(allowance, Fraction(0)), self.ceiling)
@@ -571,13 +578,10 @@ class _AllowanceSearch:
             self.best = pair if i == 0 else pair[::-1]
         return step
 
-    def _step(self, row: RateRowCounts, allowance: Fraction, limit: float) -> _AllowanceStep | None:
+    def _step(self, row: RateRowCounts, allowance: Fraction, limit: float) -> RowAnswer | None:
         floor = gap_floor(row.sizes, allowance)
         positives = solve_one_rate_row(row, floor, limit=limit, prefer_high=self.prefer_high)
-        if positives is None:
-            return None
-        n_changes = int(np.abs(positives - row.positives).sum())
-        return _AllowanceStep(n_changes, row.exact_gap(positives), positives)
+        return None if positives is None else row.answer(positives)
 
 
 def _boundary(search: _AllowanceSearch, inside: float, outside: float, cost: float) -> float:

@@ -28,7 +28,7 @@ from commod.bounds._general import TIME_LIMIT, fewest_changes_of
 from commod.bounds._levels import IntArray, RateRowCounts, relaxed_gap_costs
 from commod.exceptions import InputError
 from commod.metrics._cells import Cells, count_cells
-from commod.metrics._constraint import ConstraintLike, missing_labels
+from commod.metrics._constraint import Constraint, ConstraintLike, missing_labels
 from commod.metrics._fairness import strata_on_rows
 from commod.metrics._named_constraints import read_constraints
 
@@ -180,15 +180,8 @@ def minimal_changes(
         y_true = None
     elif y_true is None:
         raise missing_labels(next(c for c in requirements.constraints if c.needs_labels))
-    rows = LimitRows.read(
-        y_true,
-        y_pred,
-        sensitive_features,
-        direction=direction,
-        pos_label=pos_label,
-        favorable_label=favorable_label,
-        control_features=control_features,
-    )
+    given = y_true, y_pred, sensitive_features
+    rows = LimitRows.read(*given, direction, pos_label, favorable_label, control_features)
     strata = {}
     for constraint in requirements.constraints:
         found = strata_on_rows(constraint, rows.given)
@@ -425,7 +418,7 @@ def _cheapest_shares(
 
 
 def fewest_expected_changes(
-    constraints: ConstraintLike, sizes: Any, positives: Any, target: Any
+    constraint: Constraint, sizes: IntArray, positives: IntArray, target: Any
 ) -> float:
     """Return the fewest expected changes of decisions that may be randomised.
 
@@ -438,15 +431,14 @@ def fewest_expected_changes(
 
     Examples
     --------
-    >>> fewest_expected_changes("demographic_parity", [[100, 50]], [[20, 25]], 0.8)
+    >>> from commod.metrics._constraint import get_constraint
+    >>> counts = np.array([[100, 50]]), np.array([[20, 25]])
+    >>> fewest_expected_changes(get_constraint("demographic_parity"), *counts, 0.8)
     12.5
-    >>> sizes, positives = [[10, 100], [20, 100]], [[3, 50], [4, 60]]
-    >>> round(fewest_expected_changes("equalized_odds", sizes, positives, 0.2), 9)
-    6.0
     """
-    problem = CountProblem.of(constraints, sizes, positives)
-    rows, bound = problem.rate_rows(), float(read_target(problem.constraint, target))
-    if problem.constraint.is_ratio:
+    rows = CountProblem(constraint, sizes, positives).rate_rows()
+    bound = float(read_target(constraint, target))
+    if constraint.is_ratio:
         return _ratio_cost(rows[0], bound)
     if len(rows) == 1:
         return float(relaxed_gap_costs(rows[0], np.array([bound]))[0])
