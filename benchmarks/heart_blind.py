@@ -22,7 +22,7 @@ from three_parts import MODELS, SCORE, TABLES, Part
 from commod import ControlledDebiaser
 from commod._data.columns import read_columns
 from commod._evidence.cut import best_stop
-from commod.bounds._blind import BlindPeople, Features
+from commod.bounds._blind import BlindPeople, chances_by_fold
 from commod.metrics._constraint import get_constraint
 
 N_SPLITS = 10
@@ -89,11 +89,11 @@ def _first_counts(
         for part, rows in zip(parts, (fit, test), strict=True)
     )
     rule = learned.with_target(target).best_rule(may_raise=True, may_lower=True)
-    features = [
-        Features.of(part, rows.score > 0.5) for part, rows in zip(parts, (fit, test), strict=True)
-    ]
     task = learned.task
-    chances = features[0].chances(task.cell[:, 0], task.n_cells, features[1])
+    cells = np.concatenate([task.cell[:, 0], tested.task.cell[:, 0]])
+    is_test = np.arange(len(cells)) >= n
+    decisions = np.concatenate([fit.score, test.score]) > 0.5
+    chances = chances_by_fold(columns, decisions, is_test, cells, task.n_cells)[n:]
     tested = replace(tested.with_target(p_rule), expected=chances / task.totals)
-    stops = best_stop(tested.task, 1 - update.ratio(test.X)), rule.stop(tested)
+    stops = best_stop(tested.task, 1 - update.ratio(test.X)), best_stop(*tested.applied(*rule))
     return [stop.n_changed / len(test.y) if stop.is_reached else np.inf for stop in stops]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from commod._data.draws import row_hashes
 from commod._data.encoding import Encoding
 from commod._data.labels import check_length
 from commod._data.tables import check_same_rows
-from commod._evidence.cut import Stop, best_stop, evidence
+from commod._evidence.cut import best_stop, evidence
 from commod._evidence.search import Pricing, priced_rows
 from commod._evidence.task import N_FOLDS, EvidenceTask, Required, with_bounds
 from commod._text import n_of
@@ -116,25 +116,8 @@ def blind_changes(
     return people.fewest(float(target), may_raise=rows.may_raise, may_lower=rows.may_lower)
 
 
-class BlindRule(NamedTuple):
-    """The rule of the fewest changes: what the rate of each cell is worth, (C,), and its moves."""
-
-    worth: Floats
-    may_raise: bool
-    may_lower: bool
-
-    def applied_to(self, people: BlindPeople) -> tuple[EvidenceTask, Floats]:
-        """Return the task in which only these moves are allowed, and everybody's evidence, (n,)."""
-        task = people.task
-        may_change = np.where(task.positive, self.may_lower, self.may_raise)
-        task = replace(task, may_change=may_change)
-        score = evidence(task, people.expected @ self.worth, np.ones(len(task)))
-        # People of equal probabilities change one by one: a rule may draw among them.
-        return task, score * (1 + 1e-9 * (people.hashes / 2.0**64))
-
-    def stop(self, people: BlindPeople) -> Stop:
-        """Return the first count of changes at which the target holds."""
-        return best_stop(*self.applied_to(people))
+# A rule: what the rate of each cell is worth, (C,), whether it may raise, and whether it may lower.
+BlindRule = tuple[Floats, bool, bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,14 +156,7 @@ class BlindPeople:
                 "them out, or use bounds.minimal_changes, which has no model.",
                 parameter="sensitive_features",
             )
-        features, cell = Features.of(columns, decisions), task.cell[:, 0]
-        chance = np.zeros((len(task), task.n_cells))
-        for fold in range(N_FOLDS):
-            own = task.fold == fold
-            if own.any():
-                chance[own] = features.take(~own).chances(
-                    cell[~own], task.n_cells, features.take(own)
-                )
+        chance = chances_by_fold(columns, decisions, task.fold, task.cell[:, 0], task.n_cells)
         return cls(task, chance / np.maximum(task.totals, 1.0), hashes)
 
     def fewest(
@@ -189,10 +165,10 @@ class BlindPeople:
         """Return the fewest changes that reach a target by these moves, and their interval."""
         people = self.with_target(target)
         rule = people.best_rule(may_raise=may_raise, may_lower=may_lower)
-        stop = rule.stop(people)
+        stop = best_stop(*people.applied(*rule))
         if not stop.is_reached:
             return BlindChanges(float("inf"), float("nan"), (float("nan"), float("nan")))
-        interval = _interval(*rule.applied_to(people), level)
+        interval = _interval(*people.applied(*rule), level)
         return BlindChanges(stop.n_changed, stop.n_changed / len(self.task), interval)
 
     def with_target(self, target: float) -> BlindPeople:
@@ -204,17 +180,26 @@ class BlindPeople:
         """Return the rule with the fewest changes; it may do without one of two moves."""
         moves = {(may_raise, may_lower), (may_raise, False), (False, may_lower)} - {(False, False)}
         rules = [rule for move in sorted(moves, reverse=True) for rule in self._rules(*move)]
-        return min(rules, key=lambda rule: rule.stop(self).rank(self.task))
+        return min(rules, key=lambda rule: best_stop(*self.applied(*rule)).rank(self.task))
 
     def _rules(self, may_raise: bool, may_lower: bool) -> Iterator[BlindRule]:
         """Yield the rules of several prices of the target's inequalities."""
-        none = BlindRule(np.zeros(self.task.n_cells), may_raise, may_lower)
-        task, _ = none.applied_to(self)
+        nothing = np.zeros(self.task.n_cells)
+        task, _ = self.applied(nothing, may_raise, may_lower)
         rows = priced_rows(task)
         pricing = Pricing(task, rows, self.expected[rows], np.ones(len(task)))
-        for worth in pricing.rounds(task.base_rates):
-            yield none._replace(worth=worth)
-        yield none
+        for worth in (*pricing.rounds(task.base_rates), nothing):
+            yield worth, may_raise, may_lower
+
+    def applied(
+        self, worth: Floats, may_raise: bool, may_lower: bool
+    ) -> tuple[EvidenceTask, Floats]:
+        """Return the task of a rule: only its moves are allowed. Return the evidence (n,), too."""
+        may_change = np.where(self.task.positive, may_lower, may_raise)
+        task = replace(self.task, may_change=may_change)
+        score = evidence(task, self.expected @ worth, np.ones(len(task)))
+        # People of equal probabilities change one by one: a rule may draw among them.
+        return task, score * (1 + 1e-9 * (self.hashes / 2.0**64))
 
 
 def _task(
@@ -256,36 +241,32 @@ def _task(
     )
 
 
-class Features(NamedTuple):
-    """What the model reads: columns as numbers, (n, d), and which of them hold categories, (d,)."""
+def chances_by_fold(
+    columns: Sequence[Column],
+    decisions: Mask,
+    fold: NDArray[Any],
+    cell: NDArray[np.intp],
+    n_cells: int,
+) -> Floats:
+    """Return how likely everybody is in each cell, (n, C), by models of the people of other folds.
 
-    values: Floats
-    is_category: Mask
+    The models read the columns and the decision, which every rule knows.
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier  # half a second to import
 
-    @classmethod
-    def of(cls, columns: Sequence[Column], decisions: Mask) -> Features:
-        """Return the columns and the decision, which every rule knows."""
-        is_category = [c.kind == "category" and len(c.categories) < MAX_CATEGORIES for c in columns]
-        values = [np.where(c.is_missing(), np.nan, c.values) for c in columns]
-        return cls(np.column_stack([*values, decisions]), np.array([*is_category, False]))
-
-    def take(self, rows: Mask) -> Features:
-        """Return the features of some people."""
-        return self._replace(values=self.values[rows])
-
-    def chances(self, cell: NDArray[np.intp], n_cells: int, others: Features) -> Floats:
-        """Return how likely other people are in each cell, (m, C), if these are in `cell` (n,)."""
-        from sklearn.ensemble import HistGradientBoostingClassifier  # half a second to import
-
-        known = ~np.isnan(self.values).all(axis=0)
-        is_category = self.is_category[known]
+    is_category = [c.kind == "category" and len(c.categories) < MAX_CATEGORIES for c in columns]
+    filled = [np.where(c.is_missing(), np.nan, c.values) for c in columns]
+    values, kinds = np.column_stack([*filled, decisions]), np.array([*is_category, False])
+    chances = np.zeros((len(cell), n_cells + 1))
+    for number in np.unique(fold):
+        own = fold == number
+        known = ~np.isnan(values[~own]).all(axis=0)
         model = HistGradientBoostingClassifier(
-            categorical_features=is_category, random_state=0, **MODEL
+            categorical_features=kinds[known], random_state=0, **MODEL
         )
-        model.fit(self.values[:, known], cell)
-        result = np.zeros((len(others.values), n_cells + 1))
-        result[:, model.classes_] = model.predict_proba(others.values[:, known])
-        return result[:, :-1]  # the last ones are in no cell
+        model.fit(values[~own][:, known], cell[~own])
+        chances[np.ix_(own, model.classes_)] = model.predict_proba(values[own][:, known])
+    return chances[:, :-1]  # the last ones are in no cell
 
 
 def _interval(task: EvidenceTask, score: Floats, level: float) -> tuple[float, float]:

@@ -35,7 +35,7 @@ LONG_BATCH = 2**13  # above this many levels, `is_ideal` is cheaper than another
 
 
 class RowAnswer(NamedTuple):
-    """The best changes of one rate row within a gap: what they cost, and the gap that they leave."""
+    """The best changes of one rate row within a gap: cost, number, the gap that they leave."""
 
     cost: float
     n_changes: int
