@@ -146,9 +146,9 @@ def _mean_p_rule(split: Split, decisions: Any, n_samples: int) -> float:
 def expectations(update: Any) -> dict[str, float]:
     """Return what an update expects on new rows."""
     return {
-        "expected": update.expected_fairness_,
-        "expected_changes": update.expected_change_rate_,
-        "expected_accuracy": update.expected_accuracy_,
+        "expected": update.expected_.fairness,
+        "expected_changes": update.expected_.change_rate,
+        "expected_accuracy": update.expected_.accuracy,
     }
 
 

@@ -55,14 +55,14 @@ def _run(job: Job, seed: int) -> dict[str, Any]:
     fit, test = fit_and_test_rows(job.table, job.model, seed, equal=True)
     update, _ = fitted(job, fit, **chosen_settings())
     got = fairness(job.constraint, test, update.predict(test.X))
-    low, high = update.expected_interval_
+    low, high = update.expected_.interval
     return {
         **job._asdict(),
         "seed": seed,
         "cell": smallest_cell(job.table, job.constraint),
         "reached": bool(update.reached_),
         "above_target": fairer_by(job.constraint, got, job.target),
-        "above_expected": fairer_by(job.constraint, got, update.expected_fairness_),
+        "above_expected": fairer_by(job.constraint, got, update.expected_.fairness),
         "covered": bool(low <= got <= high) if np.isfinite(got) else np.nan,
         "width": high - low,
     }

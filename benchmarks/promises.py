@@ -183,7 +183,7 @@ def in_population(model: Any, number: int, population: Any) -> Model:
     centres = population.group_means @ both.T + start
     if not spread[1, 1] > 0:  # r is constant
         spread = spread + np.diag([0.0, 1e-18])
-    pairs = [_rate_and_changes(centre, spread, model.direction_) for centre in centres]
+    pairs = [_rate_and_changes(centre, spread, model.search_.direction) for centre in centres]
     changes = float(np.dot(population.group_shares, [change for _, change in pairs]))
     rates = tuple(rate for rate, _ in pairs)
     return Model(min(rates) / max(*rates, 1e-12), changes, rates)

@@ -154,9 +154,11 @@ def result(update: Any, rows: FitRows, *, ships: bool = True) -> dict[str, Any]:
     if getattr(update, "concept_weights_", None) is not None:
         total = update.concept_contributions_ @ update.concept_weights_
         numbers["points"] = [float(update.intercept_), *map(float, total)]
-    for name in ("fairness_", "change_rate_", "limit_", "expected_fairness_"):
+    for name in ("fairness_", "change_rate_", "limit_"):
         if hasattr(update, name):
             numbers[name] = [float(getattr(update, name))]
+    if hasattr(update, "expected_"):
+        numbers["expected_fairness_"] = [float(update.expected_.fairness)]
     parts: dict[str, Any] = {"numbers": numbers}
     if ships:
         parts["texts"] = {"status": update.status_}

@@ -211,7 +211,7 @@ def make_changes(data: Any, seed: int) -> tuple[Changes, Changes]:
 
 def _changes_of(update: ControlledDebiaser, X: pd.DataFrame) -> Changes:
     changes = update.changes(X)
-    before = update.estimator.predict(X) == update.favorable_label_
+    before = update.estimator.predict(X) == update._favorable_label
     return Changes(X, before, changes.changed)
 
 

@@ -121,7 +121,7 @@ def _probable_groups(name: str, constraint: str, seed: int) -> dict[str, Any]:
         groups = {"sensitive_features": some.sensitive_features}
         return metrics.fairness_value(constraint, some.target, decisions, **groups)
 
-    low, high = update.unknown_interval_["calibrated"]
+    low, high = update.unknown_groups_.calibrated
     return {
         "name": name,
         "constraint": constraint,

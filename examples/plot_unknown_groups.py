@@ -35,7 +35,7 @@ for share in shares:
     update = ControlledDebiaser(model, target=0.8, unknown_groups="ignore", target_on="fit_rows")
     update = update.fit(rows.data, rows.target, sensitive_features=group)
     known.append(update.fairness_)
-    worst = update.unknown_interval_["worst_case"] if share else (update.fairness_,) * 2
+    worst = update.unknown_groups_.worst_case if share else (update.fairness_,) * 2
     low.append(worst[0])
     high.append(worst[1])
     decided = update.predict(new.data)

@@ -43,11 +43,11 @@ def with_evidence(update, X, *, share=0.15, seed=0, **rule):
         **{
             "cut": float(np.quantile(np.abs(card.ratio(read)), 1 - share)),
             "mean_distance": float(distance.mean()),
-            "favorable_above": bool(update._score_label() == update.favorable_label_),
+            "favorable_above": bool(update._score_label() == update._favorable_label),
             **rule,
         }
     )
     other = copy.copy(update)
-    other.direction_ = "any"
+    other.search_ = replace(update.search_, direction="any")
     other.scorecard_ = replace(card, rule=made)
     return other

@@ -191,9 +191,9 @@ def test_no_import_circle():
 # What users see of an estimator
 
 OF_EVERY_UPDATE = """
-    calibrated_proba changes concepts decision_function decision_proba edit estimator_ fit
-    get_metadata_routing get_params possible_codes_ predict predict_proba ratio raw_ratio request
-    score set_fit_request set_params set_score_request to_patch
+    calibrated_proba changes concepts decision_function decision_proba edit fit
+    get_metadata_routing get_params predict predict_proba ratio raw_ratio request score
+    set_fit_request set_params set_score_request to_patch
 """
 OF_ONE_UPDATE = {
     ControlledDebiaser: "fit_frame undo",

@@ -124,7 +124,7 @@ def outcome(update):
         "allowed": update._allowed_changes(),
         "unread": update._unread_columns(),
         "base": update._read_base(X).scores,
-        "estimator": update.estimator_,
+        "estimator": update._base_model,
         "tags": {k: v for k, v in vars_of(get_tags(update)) if "needs" in k or "random" in k},
         "score": update.score(X, Y, **rows),
     }
@@ -274,8 +274,8 @@ def test_another_base_model_waits_for_the_next_fit():
     before, patch = update.predict_proba(table), update.to_patch().content.base
     update.set_params(estimator=two)
     np.testing.assert_array_equal(update.predict_proba(table), before)
-    assert update.estimator_ is one and update.to_patch().content.base == patch
-    assert update.fit(table, Y, sensitive_features=GROUP).estimator_ is two
+    assert update._base_model is one and update.to_patch().content.base == patch
+    assert update.fit(table, Y, sensitive_features=GROUP)._base_model is two
 
 
 def test_an_update_without_the_record_still_decides():

@@ -115,8 +115,8 @@ def test_columns_that_may_hold_codes_are_named_with_the_way_out():
     )
     update = quick_control(ScoreColumn("score"))
     fit(update, scored)
-    assert update.possible_codes_ == ("grade",)
+    assert update.search_.possible_codes == ("grade",)
     page = update._repr_html_()
     assert "grade" in page and "astype(&#x27;category&#x27;)" in page
     fit(update, scored.assign(grade=scored.grade.astype("category")))
-    assert update.possible_codes_ == ()
+    assert update.search_.possible_codes == ()

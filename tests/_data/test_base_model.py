@@ -132,7 +132,7 @@ def test_the_base_model_is_never_refitted():
     model = LogisticRegression().fit(X_TRAIN, Y_TRAIN)
     before = model.coef_.copy()
     update = COMMOD(model, epochs=3, random_state=0).fit(X, Y, sensitive_features=GROUP)
-    assert update.estimator_ is model
+    assert update._base_model is model
     assert np.array_equal(model.coef_, before)
 
 
@@ -245,7 +245,7 @@ def test_predictions_are_the_labels_of_the_base_model(labels):
     predicted = update.predict(X)
     assert predicted.dtype == model.classes_.dtype
     assert np.array_equal(predicted, model.predict(X))
-    assert update.pos_label_ == labels[1]
+    assert update._pos_label == labels[1]
 
 
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)

@@ -96,9 +96,9 @@ def test_figures_on_the_page_are_those_of_the_built_update(steps, expecting):
     assert (changes.n_gains, changes.n_losses) == (built.n_gains_, built.n_losses_)
     assert draft.now.rule == built.scorecard_.rule
     if draft.now.expected is not None:
-        assert draft.now.expected.fairness == pytest.approx(built.expected_fairness_)
+        assert draft.now.expected.fairness == pytest.approx(built.expected_.fairness)
         interval = draft.now.expected.low, draft.now.expected.high
-        assert interval == pytest.approx(built.expected_interval_)
+        assert interval == pytest.approx(built.expected_.interval)
     json.dumps(session.state(), allow_nan=False)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -13,6 +14,7 @@ from commod import Audit, audit, explain
 from commod._reporting.explain.explanation import expected_of
 from commod._reporting.render import texts
 from commod.datasets import make_biased
+from commod.updates._found_update import Expectation
 from quick_updates import quick_control
 
 
@@ -42,10 +44,10 @@ def audited(update, rows, **more):
 
 def test_an_audit_has_the_figures_of_the_fit_and_keeps_them_in_json(update, rows):
     result = audited(update, rows)
-    assert result.expected.fairness == update.expected_fairness_
-    assert result.expected.change_rate == update.expected_change_rate_
-    assert result.expected.accuracy == update.expected_accuracy_
-    assert (result.expected.low, result.expected.high) == update.expected_interval_
+    assert result.expected.fairness == update.expected_.fairness
+    assert result.expected.change_rate == update.expected_.change_rate
+    assert result.expected.accuracy == update.expected_.accuracy
+    assert (result.expected.low, result.expected.high) == update.expected_.interval
     assert result.expected.low < result.expected.fairness < result.expected.high
     assert Audit.from_json(result.to_json()) == result
 
@@ -56,18 +58,15 @@ def test_an_expectation_of_another_request_is_not_shown(asked, update, rows):
 
 
 def test_without_labels_the_expected_accuracy_is_not_known():
-    class Unlabelled:
-        expected_fairness_, expected_change_rate_ = 0.8, 0.1
-        expected_accuracy_ = math.nan
-
-    expected = expected_of(Unlabelled())
+    unlabelled = Expectation(0.8, (math.nan, math.nan), 0.1, math.nan, {}, is_reached=True)
+    expected = expected_of(SimpleNamespace(expected_=unlabelled))
     assert expected.accuracy is expected.low is expected.high is None
     assert expected_of(LogisticRegression()) is None
 
 
 def test_the_interval_of_a_new_sample_is_in_the_line_with_the_expectation(update, rows):
     result = audited(update, rows)
-    low, high = update.expected_interval_
+    low, high = update.expected_.interval
     interval = f"(95% interval for as many people: {low:.3f} to {high:.3f}), measured"
     assert interval in texts.asked_expected_measured(result)
     without = replace(result, expected=replace(result.expected, low=None, high=None))

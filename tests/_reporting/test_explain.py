@@ -151,7 +151,7 @@ def test_decisions_scores_and_ratio_are_the_updates(update, why, new):
 
 
 def test_segments_are_those_of_the_decisions_on_columns_that_r_may_read(update, why, new):
-    favorable = why.y_before == update.favorable_label_
+    favorable = why.y_before == update._favorable_label
     columns = new
     if "distance from the threshold" in update.scorecard_.columns_used:
         columns = with_distance(new)

@@ -57,7 +57,7 @@ def people(why):
 
 def side_of(update, X):
     """Return +1 for people with the unfavourable base decision and −1 for the others."""
-    return np.where((X["score"] > 0.5) == (update.favorable_label_ == 1), -1, 1)
+    return np.where((X["score"] > 0.5) == (update._favorable_label == 1), -1, 1)
 
 
 def cost_of(update, X):

@@ -79,10 +79,10 @@ def test_without_evaluated_rows_the_expectation_selects(curve):
     frame, target = curve.frame(), 0.8
     update = curve.select(target=target)
     is_enough = frame["expected_fairness"] >= target
-    assert update.expected_fairness_ >= target == update.target_
+    assert update.expected_.fairness >= target == update.target_
     assert update.reached_
     fewest = frame.loc[is_enough, "expected_change_rate"].min()
-    assert update.expected_change_rate_ == pytest.approx(fewest, abs=0.01)
+    assert update.expected_.change_rate == pytest.approx(fewest, abs=0.01)
     with pytest.warns(TargetWarning, match="No update is expected to reach .* on new people"):
         curve.select(target=1.0)
 
@@ -120,9 +120,9 @@ def test_a_given_target_is_the_expectation_of_its_update(model, fit_rows):
     assert (frame["expected_fairness"] >= np.array(targets) - 1e-9).all()
     for line in frame.to_dict("records"):
         alone = ControlledDebiaser(model, target=line["target"], **QUICK).fit(**fit_rows)
-        assert line["expected_fairness"] == alone.expected_fairness_
-        assert line["expected_change_rate"] == alone.expected_change_rate_
-        assert line["expected_accuracy"] == alone.expected_accuracy_
+        assert line["expected_fairness"] == alone.expected_.fairness
+        assert line["expected_change_rate"] == alone.expected_.change_rate
+        assert line["expected_accuracy"] == alone.expected_.accuracy
 
 
 @pytest.mark.parametrize(("borderline", "direction"), [(0, "any"), (9, "gains_only")])
@@ -136,13 +136,13 @@ def test_all_updates_of_a_frontier_have_the_direction_of_its_own_target(
     frame = curve.frame()
     assert len(frame) == 100 and frame["n_gains"].max() > 0
     assert (frame["n_losses"] > 0).any() == (direction == "any")
-    assert curve.select(target=0.1).direction_ == direction
+    assert curve.select(target=0.1).search_.direction == direction
 
 
 def test_a_frontier_of_fit_rows_keeps_both_directions_for_equalized_odds(model, fit_rows):
     update = ControlledDebiaser(model, constraints="equalized_odds", target_on="fit_rows", **QUICK)
     curve = frontier(update, **fit_rows, targets=[0.3, 0.1], describe=False)
-    assert curve.select(target=0.3).direction_ == "any"
+    assert curve.select(target=0.3).search_.direction == "any"
     assert curve.frame()[EXPECTED].isna().all(axis=None)
 
 
@@ -151,7 +151,7 @@ def test_an_unpickled_frontier_still_selects_by_expectation(model, fit_rows):
     curve = frontier(update, **fit_rows, targets=[0.7, 0.8], describe=False)
     copy = pickle.loads(pickle.dumps(curve))
     assert copy.frame()[EXPECTED].equals(curve.frame()[EXPECTED])
-    assert copy.select(target=0.8).expected_fairness_ >= 0.8 - 1e-9
+    assert copy.select(target=0.8).expected_.fairness >= 0.8 - 1e-9
 
 
 def test_the_picture_shows_expectation_dots_and_limit(evaluated):

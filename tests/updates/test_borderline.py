@@ -50,18 +50,18 @@ def test_extra_changes_buy_accuracy_and_stay_within_what_was_stated(seed, max_li
     rows = table(seed)
     asked = {"direction": "gains_only", "max_lines": max_lines}
     fewest, *others = (fit(rows, borderline=b, **asked) for b in (0, 0.1, 0.25, 1))
-    assert fewest.reached_ and fewest.expected_change_rate_ > 0
-    accuracy = fewest.expected_accuracy_
+    assert fewest.reached_ and fewest.expected_.change_rate > 0
+    accuracy = fewest.expected_.accuracy
     for update, borderline in zip(others, (0.1, 0.25, 1), strict=True):
-        most = (1 + borderline) * fewest.expected_change_rate_
+        most = (1 + borderline) * fewest.expected_.change_rate
         assert update.reached_
-        assert fewest.expected_change_rate_ <= update.expected_change_rate_ <= most + 1e-12
-        assert update.expected_accuracy_ >= accuracy
-        accuracy = update.expected_accuracy_
+        assert fewest.expected_.change_rate <= update.expected_.change_rate <= most + 1e-12
+        assert update.expected_.accuracy >= accuracy
+        accuracy = update.expected_.accuracy
         first, kept = update.history_["change_rate"]
-        assert first == pytest.approx(fewest.expected_change_rate_)
-        assert kept == update.expected_change_rate_
-    assert others[-1].expected_accuracy_ > fewest.expected_accuracy_, "nothing was bought"
+        assert first == pytest.approx(fewest.expected_.change_rate)
+        assert kept == update.expected_.change_rate
+    assert others[-1].expected_.accuracy > fewest.expected_.accuracy, "nothing was bought"
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -70,12 +70,12 @@ def test_without_labels_extra_changes_go_to_people_nearer_to_the_threshold(seed)
     updates = [fit((X, None, s), borderline=b, direction="gains_only") for b in (0, 0.25, 1)]
     distances = [distance_of_changed(update, X) for update in updates]
     assert distances[0] > distances[1] > distances[2]
-    nearness = [update.nearness_ for update in updates]
+    nearness = [update.search_.nearness for update in updates]
     assert nearness == sorted(nearness) and nearness[-1] > nearness[0]
     shares = [update.outscoring_["gain"]["value"] for update in updates]
     assert shares[2] > shares[0] + 0.1
     sentence = "Of two people with the same points, the one nearer to the threshold changes first."
-    assert all((sentence in u.status_) == (u.nearness_ > 0.05) for u in updates)
+    assert all((sentence in u.status_) == (u.search_.nearness > 0.05) for u in updates)
 
 
 def test_people_with_the_same_points_change_in_the_order_of_their_scores():
@@ -123,31 +123,31 @@ def test_gains_alone_are_kept_only_within_the_extra_changes(seed, target):
     for borderline in (0, 0.25):
         update = fit(rows, borderline=borderline, target=target)
         fewest = update.history_["change_rate"][0]
-        assert update.direction_ in ("any", "gains_only")
-        if update.direction_ == "gains_only":
-            assert update.n_losses_ == 0 and fewest == gains.expected_change_rate_
+        assert update.search_.direction in ("any", "gains_only")
+        if update.search_.direction == "gains_only":
+            assert update.n_losses_ == 0 and fewest == gains.expected_.change_rate
         elif update.reached_ and gains.reached_:
-            assert gains.expected_change_rate_ > (1 + borderline) * fewest
+            assert gains.expected_.change_rate > (1 + borderline) * fewest
         for one in (gains, losses):  # both directions never need more than one
             if one.reached_:
-                assert update.reached_ and fewest <= (1 + borderline) * one.expected_change_rate_
+                assert update.reached_ and fewest <= (1 + borderline) * one.expected_.change_rate
 
 
 def test_gains_that_need_more_changes_are_kept_where_these_are_allowed():
     rows, asked = table(), {"favorable_label": 0, "pos_label": 1}
     both = fit(rows, borderline=0, **asked)
     gains = fit(rows, borderline=0, direction="gains_only", **asked)
-    assert both.direction_ == "any" and both.n_losses_ > 0
-    needed = gains.expected_change_rate_ / both.expected_change_rate_ - 1
+    assert both.search_.direction == "any" and both.n_losses_ > 0
+    needed = gains.expected_.change_rate / both.expected_.change_rate - 1
     assert gains.reached_ and needed > 0.1
-    assert fit(rows, borderline=0.7 * needed, **asked).direction_ == "any"
-    assert fit(rows, borderline=1.3 * needed, **asked).direction_ == "gains_only"
+    assert fit(rows, borderline=0.7 * needed, **asked).search_.direction == "any"
+    assert fit(rows, borderline=1.3 * needed, **asked).search_.direction == "gains_only"
 
 
 def test_the_kept_direction_is_said_and_holds_on_new_rows_and_in_the_patch():
     X, _, _ = rows = table()
     update, new = fit(rows), table(1)[0]
-    assert update.direction_ == "gains_only" and update.direction == "any"
+    assert update.search_.direction == "gains_only" and update.direction == "any"
     assert "gains only was kept" in update.status_
     assert not update.changes(X).loss.any()
     changes = update.changes(new)

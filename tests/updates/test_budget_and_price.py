@@ -116,8 +116,8 @@ def test_caps_hold_on_fit_rows_and_on_rows_that_the_points_have_not_seen(rows, c
         "max_volume_change": abs(after.mean() - before.mean()),
     }
     unseen = {
-        "max_changes": update.expected_change_rate_,
-        "max_accuracy_loss": update.base_accuracy_ - update.expected_accuracy_,
+        "max_changes": update.expected_.change_rate,
+        "max_accuracy_loss": update.base_accuracy_ - update.expected_.accuracy,
         "max_volume_change": 0.0,  # it has no figure
     }
     assert max(fit_rows[name], unseen[name]) <= cap + 1e-12

@@ -23,7 +23,7 @@ from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from commod import ScoreColumn, bounds
+from commod import ControlledDebiaser, ScoreColumn, bounds
 from commod._data.encoding import BinTerms, CategoryTerms
 from commod._words.update import AskedTarget, Goal, PromiseOutcome, UpdateFacts, status_text
 from commod.datasets import make_biased
@@ -109,7 +109,7 @@ def check_against_decisions(update, rows, *, pos_label=1, before=None):
         y_true=y,
         direction=update.direction,
         pos_label=pos_label,
-        favorable_label=update.favorable_label_,
+        favorable_label=update._favorable_label,
     )
     assert update.limit_ == pytest.approx(limit.rate)
     assert changed.sum() >= limit.n_changes
@@ -278,18 +278,20 @@ def test_decisions_follow_from_the_points_the_cut_and_the_score(model, rows, dir
             v += points * (table[name].fillna(terms.fill) - terms.centre)
     np.testing.assert_allclose(update.raw_ratio(table), v, atol=1e-9)
     rule = update.scorecard_.rule
-    assert 0 < rule.nearness == update.nearness_ and rule.cut > 0
+    assert 0 < rule.nearness == update.search_.nearness and rule.cut > 0
     t, m = rule.nearness, rule.mean_distance
     cost = (1 - t) + t * (table["score"] - 0.5).abs() / m
     is_favorable = table["score"] <= 0.5
     side = np.where(is_favorable, -1, 1)
     may_change = {"any": True, "losses_only": is_favorable, "gains_only": ~is_favorable}
-    changed = (side * v > rule.cut * cost) & may_change[update.direction_]
+    changed = (side * v > rule.cut * cost) & may_change[update.search_.direction]
     assert changed.any()
     assert np.array_equal(update.predict(table) == 1, (table["score"] > 0.5) ^ changed)
     ratio = update.ratio(table)
     np.testing.assert_allclose(
-        ratio, np.where(may_change[update.direction_], cost - side * v / rule.cut, 1), atol=1e-9
+        ratio,
+        np.where(may_change[update.search_.direction], cost - side * v / rule.cut, 1),
+        atol=1e-9,
     )
     assert np.array_equal(ratio < 0, changed)
 
@@ -376,7 +378,7 @@ def test_mostly_losses_is_said_with_the_limit_of_gains_only(model, rows):
 
 def volume(update, X):
     before = update.changes(X)
-    up = (before.gain if update.favorable_label_ == update.pos_label_ else before.loss).sum()
+    up = (before.gain if update._favorable_label == update._pos_label else before.loss).sum()
     return (2 * up - before.n_changes) / len(X)
 
 
@@ -1041,3 +1043,13 @@ def test_a_refused_promise_says_which_check_failed():
     degenerate = text("degenerate", 1234.0)
     assert "changes 60.0% of the held-out decisions" in degenerate
     assert "more than 50% of them" in degenerate and "rows would be needed" not in degenerate
+
+
+@pytest.mark.parametrize(
+    ("old", "now"),
+    [("expected_fairness_", "expected_.fairness"), ("nearness_", "search_.nearness")],
+)
+def test_an_attribute_of_an_earlier_version_names_its_successor(old, now):
+    update = ControlledDebiaser(ScoreColumn("score"))
+    with pytest.raises(AttributeError, match=f"{old} is {now} since version 0.3"):
+        getattr(update, old)

@@ -245,13 +245,13 @@ def test_without_points_nothing_changes(update):
 
 def test_on_the_fit_rows_an_unchanged_card_is_expected_to_do_what_it_was(expecting):
     unchanged = edit(expecting, {})
-    assert unchanged.expected_fairness_ == pytest.approx(expecting.expected_fairness_, abs=0.03)
+    assert unchanged.expected_.fairness == pytest.approx(expecting.expected_.fairness, abs=0.03)
     assert unchanged.change_rate_ == pytest.approx(expecting.change_rate_, abs=0.02)
     assert unchanged.reached_ == expecting.reached_
     # out-of-fold values tell that points were fitted to these rows
-    assert unchanged.expected_fairness_ < unchanged.fairness_
+    assert unchanged.expected_.fairness < unchanged.fairness_
     rounded = edit(expecting, Round(0.25))
-    assert rounded.reached_ == (rounded.expected_fairness_ >= 0.85)
+    assert rounded.reached_ == (rounded.expected_.fairness >= 0.85)
 
 
 def test_on_other_rows_the_points_are_new_to_them(expecting):
@@ -261,12 +261,12 @@ def test_on_other_rows_the_points_are_new_to_them(expecting):
         edited = expecting.edit({}, others, labels, sensitive_features=group)
         kept = expecting.edit({}, others, labels, sensitive_features=group, offset="keep")
     assert (edited.scorecard_.points == expecting.scorecard_.points).all()
-    assert edited.reached_ == (edited.expected_fairness_ >= 0.85)
+    assert edited.reached_ == (edited.expected_.fairness >= 0.85)
     assert kept.scorecard_.rule == expecting.scorecard_.rule
     # nothing was fitted to these rows but the cut, so only the chance of samples is lost
     for one in (edited, kept):
-        low, high = one.expected_interval_
-        assert low < one.expected_fairness_ < one.fairness_ < high
+        low, high = one.expected_.interval
+        assert low < one.expected_.fairness < one.fairness_ < high
 
 
 def test_caps_hold_after_an_edit_for_new_people():
@@ -277,7 +277,7 @@ def test_caps_hold_after_an_edit_for_new_people():
     for refit in (False, True):
         edited = edit(update, {"age": 0.01}, refit=refit)
         assert 0 < edited.change_rate_ <= 0.05
-        assert edited.expected_change_rate_ <= 0.05
+        assert edited.expected_.change_rate <= 0.05
 
 
 def test_an_update_of_an_earlier_version_is_refused(update):

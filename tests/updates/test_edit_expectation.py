@@ -42,7 +42,7 @@ def test_an_edit_of_the_third_digit_changes_hardly_anything(update_and_rows, see
     name, points = update.scorecard_.rows()[0]
     edited = edit(update, rows, {name: round(points, 2)})
     assert edited.reached_
-    assert edited.expected_fairness_ == pytest.approx(update.expected_fairness_, abs=0.01)
+    assert edited.expected_.fairness == pytest.approx(update.expected_.fairness, abs=0.01)
     assert edited.change_rate_ == pytest.approx(update.change_rate_, abs=0.005)
 
 
@@ -52,8 +52,8 @@ def test_two_edits_one_by_one_are_the_same_as_both_at_once(update_and_rows):
     one_by_one = edit(edit(update, rows, {first: -0.4}), rows, {second: 0.2})
     at_once = edit(update, rows, {first: -0.4, second: 0.2})
     assert one_by_one.scorecard_ == at_once.scorecard_
-    assert one_by_one.expected_values_ == at_once.expected_values_
-    assert one_by_one.expected_interval_ == at_once.expected_interval_
+    assert one_by_one.expected_.values == at_once.expected_.values
+    assert one_by_one.expected_.interval == at_once.expected_.interval
 
 
 def test_a_patch_tells_its_edits_with_its_own_figures(update_and_rows, tmp_path):
@@ -75,7 +75,7 @@ def test_without_points_nobody_changes_also_in_the_patch(update_and_rows):
     empty = edit(update, rows, Cap(0, 0))
     kept = edit(empty, rows, {update.scorecard_.rows()[0][0]: 0.5}, offset="keep")
     for edited in (empty, kept):
-        assert edited.change_rate_ == edited.expected_change_rate_ == 0
+        assert edited.change_rate_ == edited.expected_.change_rate == 0
         assert "no decision changes" in repr(edited.scorecard_).casefold()
         assert edited.to_patch().content.reached.change_rate == 0
 

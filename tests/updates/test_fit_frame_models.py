@@ -132,7 +132,7 @@ def check_same(update, known):
         assert np.all(getattr(update, name) == getattr(known, name))
     X = WHOLE[COLUMNS]
     assert (update.predict(X) == known.predict(X.assign(f=SCORES))).all()
-    assert update.estimator is update.estimator_ is MODEL
+    assert update.estimator is update._base_model is MODEL
     assert update.feature_names_in_.tolist() == COLUMNS
     assert update.change_rate_ == (update.predict(X) != (SCORES > 0.5)).mean()
 

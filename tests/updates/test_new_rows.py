@@ -60,10 +60,10 @@ def capped():
 
 def test_the_expectation_is_that_of_the_target(default):
     assert default.reached_
-    assert 0.8 <= default.expected_fairness_ < 0.83
-    low, high = default.expected_interval_
-    assert low < default.expected_fairness_ < high
-    assert default.expected_values_ == {"demographic_parity": default.expected_fairness_}
+    assert 0.8 <= default.expected_.fairness < 0.83
+    low, high = default.expected_.interval
+    assert low < default.expected_.fairness < high
+    assert default.expected_.values == {"demographic_parity": default.expected_.fairness}
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +83,9 @@ def repeated(default):
             {
                 "update": update,
                 "reached": metrics.p_rule(None, after, sensitive_features=new.sensitive_features),
-                "expected": update.expected_fairness_,
-                "changes": np.mean(after != base) - update.expected_change_rate_,
-                "accuracy": np.mean(after == new.target) - update.expected_accuracy_,
+                "expected": update.expected_.fairness,
+                "changes": np.mean(after != base) - update.expected_.change_rate,
+                "accuracy": np.mean(after == new.target) - update.expected_.accuracy,
             }
         )
     return figures
@@ -106,7 +106,7 @@ def test_new_people_get_what_is_expected_on_average(repeated):
 def test_the_interval_holds_for_samples_of_as_many_people(repeated):
     is_in = []
     for seed, one in enumerate(repeated):
-        low, high = one["update"].expected_interval_
+        low, high = one["update"].expected_.interval
         samples = [rows_of(800, seed=2000 + 3 * seed + k) for k in range(3)]
         is_in += [low <= p_rule(one["update"], sample) <= high for sample in samples]
     assert 0.9 <= np.mean(is_in) <= 1.0
@@ -121,8 +121,8 @@ def test_the_same_rows_lead_to_the_same_update_in_any_order(default):
         sensitive_features=np.asarray(rows.sensitive_features)[order],
     )
     assert again.scorecard_ == default.scorecard_
-    assert again.expected_fairness_ == default.expected_fairness_
-    assert again.expected_interval_ == default.expected_interval_
+    assert again.expected_.fairness == default.expected_.fairness
+    assert again.expected_.interval == default.expected_.interval
 
 
 def test_the_cut_for_new_people_is_stricter_than_that_for_the_fit_rows(on_fit_rows):
@@ -141,7 +141,7 @@ def test_the_cut_for_new_people_is_stricter_than_that_for_the_fit_rows(on_fit_ro
 )
 def test_constraints_on_errors_are_expected_too(constraint):
     update = fitted(1500, constraints=constraint, target=0.12, borderline=0)
-    assert update.expected_fairness_ <= 0.12
+    assert update.expected_.fairness <= 0.12
     assert update.reached_
 
 
@@ -149,14 +149,14 @@ def test_caps_hold_on_the_fit_rows_and_their_expected_values_are_said(capped):
     assert capped.change_rate_ <= 0.03
     assert not capped.reached_
     said = " ".join(further_sentences(capped._facts))
-    assert f"{capped.expected_change_rate_:.1%} of the decisions on new people" in said
+    assert f"{capped.expected_.change_rate:.1%} of the decisions on new people" in said
 
 
 def test_a_budget_says_what_is_expected_of_it():
     update = fitted(1000, max_changes=0.04)
     assert update.change_rate_ <= 0.04
     assert update.reached_
-    assert f"Expected on new people: {update.expected_fairness_:.3f} (" in update.status_
+    assert f"Expected on new people: {update.expected_.fairness:.3f} (" in update.status_
 
 
 def test_weights_and_several_groups_are_expected_too():
@@ -167,14 +167,14 @@ def test_weights_and_several_groups_are_expected_too():
     update.fit(
         rows.data, rows.target, sensitive_features=rows.sensitive_features, sample_weight=weight
     )
-    assert update.expected_fairness_ == pytest.approx(0.7, abs=0.02)
+    assert update.expected_.fairness == pytest.approx(0.7, abs=0.02)
 
 
 def test_an_unchanged_base_model_has_the_measured_fairness_on_average():
     """A target that the base model reaches is expected of it."""
     update = fitted(target=0.1)
-    assert update.change_rate_ == update.expected_change_rate_ == 0
-    assert update.expected_fairness_ == pytest.approx(update.fairness_, abs=0.005)
+    assert update.change_rate_ == update.expected_.change_rate == 0
+    assert update.expected_.fairness == pytest.approx(update.fairness_, abs=0.005)
 
 
 def test_the_status_tells_the_fit_rows_from_the_expectation(capped):
@@ -190,7 +190,7 @@ def test_a_label_that_one_person_has_is_no_reason_to_fail():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CommodWarning)
         update.fit(rows.data, y, sensitive_features=rows.sensitive_features)
-    assert update.expected_fairness_ > 0.7
+    assert update.expected_.fairness > 0.7
 
 
 def test_locked_columns_are_no_sign_of_training_rows():
@@ -201,21 +201,21 @@ def test_locked_columns_are_no_sign_of_training_rows():
 def test_with_fit_rows_nothing_is_expected(on_fit_rows):
     update = on_fit_rows
     assert update.fairness_ >= 0.8
-    assert np.isnan(update.expected_fairness_)
-    assert np.isnan(update.expected_interval_).all()
+    assert np.isnan(update.expected_.fairness)
+    assert np.isnan(update.expected_.interval).all()
     assert "expected" not in update.status_
     assert "on the fit rows. It is reached." in update.status_
 
 
 def test_with_confidence_the_held_out_half_decides():
     update = fitted(800, confidence=0.9, target=0.5, borderline=0)
-    assert np.isnan(update.expected_fairness_)
+    assert np.isnan(update.expected_.fairness)
     assert "Expected on" not in update.status_
 
 
 def test_a_target_out_of_reach_is_not_bought_with_the_decisions_of_half_of_the_people():
     update = fitted(target=0.99)
-    assert 0.8 < update.expected_fairness_ < 0.99
+    assert 0.8 < update.expected_.fairness < 0.99
     assert not update.reached_
     assert 0 < update.change_rate_ < 0.5
 
@@ -226,15 +226,15 @@ def test_a_target_out_of_reach_is_not_bought_with_the_decisions_of_half_of_the_p
 
 def test_the_status_says_what_was_asked_what_is_expected_and_what_holds(default):
     status = default.status_
-    low, high = default.expected_interval_
+    low, high = default.expected_.interval
     assert status.startswith(
         "Target: P-rule of label 1 ≥ 0.8. Expected on new people: "
-        f"{default.expected_fairness_:.3f} "
+        f"{default.expected_.fairness:.3f} "
         f"(95% interval for as many people: {low:.3f} to {high:.3f})."
     )
     assert (
-        f"{default.expected_change_rate_:.1%} of the decisions on new people are expected to "
-        f"change, with an accuracy of {default.expected_accuracy_:.3f}."
+        f"{default.expected_.change_rate:.1%} of the decisions on new people are expected to "
+        f"change, with an accuracy of {default.expected_.accuracy:.3f}."
     ) in further_sentences(default._facts)
     assert f"On the 800 fit rows: P-rule of label 1 {default.base_fairness_:.3f} →" in status
 
@@ -260,7 +260,7 @@ def test_nothing_is_expected_of_cells_with_a_handful_of_people():
     with pytest.warns(TargetWarning, match="Nothing can be expected on new people"):
         update.fit(rows.data, rows.target, sensitive_features=group)
     assert "with a positive true label, has 6 rows" in update.status_
-    assert np.isnan(update.expected_fairness_)
+    assert np.isnan(update.expected_.fairness)
     assert not update.reached_
 
 
@@ -339,4 +339,4 @@ def test_an_update_changes_hardly_more_people_than_it_expects_to():
         max_margin=0.3,
     ).fit(X.loc[fit_rows], people.target[fit_rows], sensitive_features=race[fit_rows])
     assert update.reached_
-    assert update.change_rate_ < 1.4 * update.expected_change_rate_
+    assert update.change_rate_ < 1.4 * update.expected_.change_rate

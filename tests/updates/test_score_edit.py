@@ -15,6 +15,7 @@ from commod._data.encoding import BinTerms, Encoding, NumericTerms
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.scorecard import DISTANCE_COLUMN, Scorecard
+from commod.updates._found_update import UpdateSearch
 from quick_updates import quick_control
 
 MAX_MARGIN = 0.25
@@ -188,7 +189,7 @@ def with_distance(update, terms, points, intercept):
     weights = np.array([points], dtype=np.float64)
     start = np.array([0.0])
     reader.scorecard_ = Scorecard(Encoding((terms,)), intercept, np.ones(1), weights, start)
-    reader.reads_score_, reader.direction_ = True, "any"
+    reader.reads_score_, reader.search_ = True, UpdateSearch("any", 0.0)
     return reader
 
 

@@ -69,7 +69,7 @@ def test_a_score_of_the_unfavourable_label_gives_everybody_the_mirrored_decision
     target = 0.9 if constraints == "demographic_parity" else 0.05
     parameters = {"constraints": constraints, "direction": direction, "target": target}
     default, repay, mirrored = mirrored_pair(X, y, group, **parameters)
-    assert default.pos_label_ == 0
+    assert default._pos_label == 0
     assert default.change_rate_ > 0
     new = credit_rows(seed=1)[0]
     assert (default.predict(new) == 1 - repay.predict(new.assign(pd=1 - new["pd"]))).all()
@@ -193,7 +193,7 @@ def test_only_the_favourable_label_is_needed_and_the_papers_reading_is_one_param
     rates = [before[group == g].mean() for g in (0, 1)]
     assert defaults.base_fairness_ == pytest.approx(min(rates) / max(rates))
     assert approvals.base_fairness_ == pytest.approx((1 - max(rates)) / (1 - min(rates)))
-    assert approvals.favorable_label_ == defaults.favorable_label_ == 0
+    assert approvals._favorable_label == defaults._favorable_label == 0
 
 
 def test_a_column_that_orders_the_labels_backwards_is_a_warning_and_stays_as_it_is():

@@ -128,13 +128,13 @@ def test_what_is_expected_of_several_metrics_is_near_to_what_new_people_get(thre
     update = ControlledDebiaser(BASE, constraints=constraints)
     update.fit(X, y, sensitive_features=group, sample_weight=weight)
     assert update.reached_, update.status_
-    expected = list(update.expected_values_.values())
-    assert list(update.expected_values_) == list(update.values_)
+    expected = list(update.expected_.values.values())
+    assert list(update.expected_.values) == list(update.values_)
     parts = getattr(constraints, "parts", (constraints,))
     assert all(one.constraint.is_met(v, one.bound) for one, v in zip(parts, expected, strict=True))
     reached = metrics_of(constraints, update, drawn(20_000, 6))
     assert reached == pytest.approx(expected, abs=0.08)
-    low, high = update.expected_interval_
+    low, high = update.expected_.interval
     assert low <= reached[0] <= high
 
 
@@ -203,7 +203,7 @@ def test_both_constraints_are_expected_on_new_people(people):
     both = DemographicParity(ratio=0.75) & MinimumRate(0.5)
     X, y, group = people
     update = ControlledDebiaser(BASE, constraints=both).fit(X, y, sensitive_features=group)
-    expected = update.expected_values_
+    expected = update.expected_.values
     assert list(expected) == ["demographic_parity", "minimum_rate"]
     assert update.reached_ == (
         expected["demographic_parity"] >= 0.75 and expected["minimum_rate"] >= 0.5

@@ -66,19 +66,19 @@ def test_rates_come_from_the_known_rows_and_changes_count_all(ignoring, people, 
     changed = decisions != ignoring.estimator.predict(people.data)
     assert ignoring.change_rate_ == changed.mean()
     assert ignoring.accuracy_ == np.mean(decisions == people.target)
-    assert (ignoring.n_known_, ignoring.n_rows_) == (known.sum(), len(known))
-    assert ignoring.known_change_rate_ == changed[known].mean()
+    assert (ignoring.unknown_groups_.n_known, ignoring.n_rows_) == (known.sum(), len(known))
+    assert ignoring.unknown_groups_.change_rate == changed[known].mean()
 
 
 def test_the_limit_is_that_of_the_known_rows(ignoring, model, people, partly_known):
     known = partly_known.notna().to_numpy()
     rows = people.data[known], people.target[known], partly_known[known], None
     limit = quick_control(model)._prepare(*rows).limit(ignoring.fairness_)
-    assert ignoring.known_limit_ == pytest.approx(limit)
-    assert ignoring.known_change_rate_ >= ignoring.known_limit_
+    assert ignoring.unknown_groups_.limit == pytest.approx(limit)
+    assert ignoring.unknown_groups_.change_rate >= ignoring.unknown_groups_.limit
     assert ignoring.change_rate_ >= ignoring.limit_ > 0
     assert (
-        f"Among them {ignoring.known_change_rate_:.1%} change"
+        f"Among them {ignoring.unknown_groups_.change_rate:.1%} change"
         in further_sentences(ignoring._facts)[-1]
     )
 
@@ -86,8 +86,8 @@ def test_the_limit_is_that_of_the_known_rows(ignoring, model, people, partly_kno
 def test_the_status_says_on_how_many_people_it_rests_and_what_the_others_could_be(
     ignoring, people, partly_known
 ):
-    low, high = ignoring.unknown_interval_["worst_case"]
-    assert f"the {ignoring.n_known_:,} known rows" in ignoring.status_
+    low, high = ignoring.unknown_groups_.worst_case
+    assert f"the {ignoring.unknown_groups_.n_known:,} known rows" in ignoring.status_
     assert f"between {low:.3f} and {high:.3f}, which is exact" in ignoring.status_
     decisions = ignoring.predict(people.data)
     for random_state in range(5):
@@ -122,8 +122,8 @@ def test_certain_probabilities_are_groups(model, people):
     np.testing.assert_array_equal(update.predict(people.data), known.predict(people.data))
     assert update.fairness_ == pytest.approx(known.fairness_)
     assert update.limit_ == pytest.approx(known.limit_, abs=2 / len(people.data))
-    assert update.n_known_ == len(people.data)
-    assert update.unknown_interval_["calibrated"] == pytest.approx((known.fairness_,) * 2)
+    assert update.unknown_groups_.n_known == len(people.data)
+    assert update.unknown_groups_.calibrated == pytest.approx((known.fairness_,) * 2)
 
 
 @pytest.fixture(scope="module")
@@ -140,13 +140,13 @@ def test_rates_are_expectations(probable, people):
     assert probable.fairness_ == pytest.approx(rates.min() / rates.max())
     assert probable.fairness_ >= 0.8
     assert probable.change_rate_ >= probable.limit_ > 0
-    assert probable.n_known_ == 0
-    low, high = probable.unknown_interval_["calibrated"]
+    assert probable.unknown_groups_.n_known == 0
+    low, high = probable.unknown_groups_.calibrated
     truth = metrics.p_rule(None, positive * 1, sensitive_features=people.sensitive_features)
     assert 0 < low < probable.fairness_ < high < 1
     assert low <= truth <= high
     assert f"between {low:.3f} and {high:.3f}" in probable.status_
-    assert probable.unknown_interval_["worst_case"] == (0.0, 1.0)
+    assert probable.unknown_groups_.worst_case == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("known", ["half of the groups", "probabilities"])
@@ -156,15 +156,15 @@ def test_a_target_for_new_people_is_expected_and_near(model, people, partly_know
         groups = {"sensitive_features": partly_known}
     update = ControlledDebiaser(model, target=0.8, unknown_groups="ignore")
     update.fit(people.data, people.target, **groups)
-    assert update.reached_ and update.expected_fairness_ >= 0.8
+    assert update.reached_ and update.expected_.fairness >= 0.8
     new = make_biased(20_000, random_state=3)
     decided = update.predict(new.data)
     reached = metrics.p_rule(None, decided, sensitive_features=new.sensitive_features)
-    low, high = update.expected_interval_
+    low, high = update.expected_.interval
     assert low <= reached <= high
-    assert reached == pytest.approx(update.expected_fairness_, abs=0.06)
+    assert reached == pytest.approx(update.expected_.fairness, abs=0.06)
     changed = np.mean(decided != model.predict(new.data))
-    assert changed == pytest.approx(update.expected_change_rate_, abs=0.03)
+    assert changed == pytest.approx(update.expected_.change_rate, abs=0.03)
 
 
 @pytest.mark.parametrize("constraints", ["demographic_parity", ERRORS])
@@ -281,7 +281,7 @@ def test_an_audit_counts_everybody_and_compares_the_known(ignoring, people, part
     assert whole.quality.accuracy_after.value == np.mean(after == people.target)
     unknown = whole.unknown_groups
     assert (unknown.n_known, unknown.n_unknown) == (known.sum(), (~known).sum())
-    interval = ignoring.unknown_interval_["worst_case"]
+    interval = ignoring.unknown_groups_.worst_case
     assert (unknown.low_after, unknown.high_after) == pytest.approx(interval)
     assert any(f"{unknown.n_unknown:,} people is not known" in text for text in whole.answer)
     assert type(whole).from_json(whole.to_json()) == whole
@@ -343,7 +343,7 @@ def test_few_rows_of_unknown_groups_are_in_no_total(model, people):
     assert update.n_rows_ == len(groups) - 3
     assert update.n_gains_ + update.n_losses_ == changed.sum()
     assert update.accuracy_ == np.mean(decisions[3:] == people.target[3:])
-    assert np.isnan(update.unknown_interval_["worst_case"]).all()
+    assert np.isnan(update.unknown_groups_.worst_case).all()
     assert "The group of 3 rows is not known. No figure and no total" in update.status_
 
 

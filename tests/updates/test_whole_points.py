@@ -315,5 +315,5 @@ def test_new_people_are_counted_with_points_of_the_same_unit():
             model, constraints="equalized_odds", target=0.15, points="integers"
         )
         fit(update, rows)
-        deviations.append(abs(update.expected_change_rate_ / update.change_rate_ - 1))
+        deviations.append(abs(update.expected_.change_rate / update.change_rate_ - 1))
     assert np.mean(deviations) < 0.15

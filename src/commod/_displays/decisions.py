@@ -321,13 +321,13 @@ class CalibrationDisplay(Display):
         caller = "CalibrationDisplay.from_estimator"
         groups = group_argument(update, caller, X, sensitive_features, y=y)
         proba = update.predict_proba(X, **groups)
-        column = int(np.flatnonzero(update.classes_ == update.pos_label_)[0])
+        column = int(np.flatnonzero(update.classes_ == update._pos_label)[0])
         return cls.from_predictions(
             y,
             update._read_base(X).for_positive.scores,
             proba[:, column],
             update.calibrated_proba(X)[:, column] if calibrated else None,
-            pos_label=update.pos_label_,
+            pos_label=update._pos_label,
             level=level,
             ax=ax,
         )

@@ -100,7 +100,7 @@ class ConceptDisplay(Display):
         rows = update._read_rows(X)
         before = rows.base.decisions
         changed = update._decide_rows(rows) != before
-        favorable = before == (update.pos_label_ == update.favorable_label_)
+        favorable = before == (update._pos_label == update._favorable_label)
         max_margin = update._allowed_changes().max_margin
         card = make_card(scorecard, rows.terms, changed, favorable, max_margin)
         return cls(card=card).plot(ax, **kwargs)

@@ -165,7 +165,7 @@ class Draft:
     def segments(self) -> Segments:
         """Return rules that describe who changes; people of hidden groups are in none."""
         update, shown, fitted = self.base.update, self.base.shown, self.base.fitted
-        positive_is_good = bool(update.pos_label_ == update.favorable_label_)
+        positive_is_good = bool(update._pos_label == update._favorable_label)
         decisions = fitted.before, self.now.after
         before, after = (mask[shown] == positive_is_good for mask in decisions)
         scores = fitted.as_given(fitted.problem.rows.base.deployed.scores)[shown]

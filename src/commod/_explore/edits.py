@@ -229,7 +229,7 @@ def _is_reached(problem: FitProblem, after: Mask, expectation: Expectation | Non
         fairness = rows.fairness(problem.constraint, after)
         is_met = problem.constraint.is_met(fairness, problem.asked.target)
         return bool(is_met) and problem.keeps_standing(after)
-    return expectation.is_reached and all_kept(problem.standing, expectation.values[1:])
+    return expectation.is_reached and all_kept(problem.standing, expectation.standing_values)
 
 
 def _expected(expectation: Expectation) -> ExpectedOnNewPeople | None:
@@ -238,7 +238,7 @@ def _expected(expectation: Expectation) -> ExpectedOnNewPeople | None:
         return None
     low, high = map(plain, expectation.interval)
     return ExpectedOnNewPeople(
-        fairness=expectation.values[0],
+        fairness=expectation.fairness,
         change_rate=expectation.change_rate,
         accuracy=plain(expectation.accuracy),
         low=low,

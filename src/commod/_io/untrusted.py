@@ -136,6 +136,7 @@ _TYPES = {
         "FittedRegression GroupShift WassersteinLogisticRegression WassersteinPostProcessing"
     ),
     "scorecard": "EvidenceRule Scorecard",
+    "updates._found_update": "Expectation UnknownGroupFigures UpdateSearch",
     "updates.ratio": "Network",
     "updates.commod": "COMMOD",
     "updates.controlled": "ControlledDebiaser",

@@ -312,7 +312,7 @@ class _CommonRows:
             raise InputError(
                 f"predict of {name} returned {unknown[0]!r}; the base model's labels are {known}."
             )
-        return np.asarray(labels == self.reference.pos_label_, dtype=bool)
+        return np.asarray(labels == self.reference._pos_label, dtype=bool)
 
 
 def _fitted(classifier: Any, rows: RawRows) -> Any:

@@ -344,9 +344,9 @@ def stated_of(update: BaseUpdate) -> tuple[FairnessConstraint, ...]:
 def rows_of_update(update: BaseUpdate, *, counted: Mask, **rows: Any) -> EvaluationRows:
     """Return rows with what a fitted update states; totals have those that are `counted` (n,)."""
     return EvaluationRows(
-        gain_raises=bool(update.favorable_label_ == update.pos_label_),
+        gain_raises=bool(update._favorable_label == update._pos_label),
         in_totals=EVERYBODY if counted.all() else counted,
-        outcome=label_text(None, plain(update.pos_label_)),
+        outcome=label_text(None, plain(update._pos_label)),
         **rows,
     )
 
@@ -370,7 +370,7 @@ def _read_true_labels(update: BaseUpdate, y: Any, n: int) -> Mask | None:
             f"does not know; its labels are {known}.{did_you_mean(unknown[0], known)}",
             parameter="y_eval",
         )
-    return np.asarray(labels == update.pos_label_, dtype=bool)
+    return np.asarray(labels == update._pos_label, dtype=bool)
 
 
 @contextmanager

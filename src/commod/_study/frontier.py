@@ -761,7 +761,7 @@ def _expected(candidate: Candidate) -> dict[str, float]:
     known = getattr(candidate, "expectation", None)
     values = (np.nan,) * 3
     if known is not None:
-        values = known.values[0], known.change_rate, known.accuracy
+        values = known.fairness, known.change_rate, known.accuracy
     return dict(zip(EXPECTED, map(float, values), strict=True))
 
 

@@ -368,7 +368,7 @@ def _print(fitted: Fitted, options: Options, printer: Printer) -> bool:
         printer.sentence(f"Ledger of {changes}: {options.ledger}")
     if options.report is not None:
         printer.sentence(f"Report: {options.report}")
-    if codes := update.possible_codes_:
+    if codes := update.search_.possible_codes:
         printer.note(codes_text(codes, f"pass --type {shlex.quote(f'{codes[0]}=text')}"))
     is_met = bool(update.reached_) and update.promised_ is not False
     is_met = is_met and not most_change_text(update.change_rate_)

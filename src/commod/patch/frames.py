@@ -463,14 +463,16 @@ def total_of(applied: Applied, ratio: Ratio) -> nw.Expr:
     total: Any = table.select(name) if isinstance(table, nw.DataFrame) else None
     for start in range(0, len(ratio.columns), MAX_COLUMNS_PER_EXPRESSION):
         few = ratio.columns[start : start + MAX_COLUMNS_PER_EXPRESSION]
-        values = applied.margin, applied.distance
+        reads_score = any(isinstance(column, ColumnOfScore) for column in few)
+        # A count of people by their evidence prepares no score.
+        values = (applied.margin, applied.distance) if reads_score else (None, None)
         parts = [part for column in few for part in parts_in(applied, column, *values)]
         added = reduce(add, parts, nw.col(name)).alias(name)
         if total is None:
             table = table.with_columns(added)
         else:  # `with_columns` would copy the whole table for every sum
             read = [applied.sources.name(c.name) for c in few if not isinstance(c, ColumnOfScore)]
-            of_score = [applied.margin, applied.distance] if len(read) < len(few) else []
+            of_score = [*values] if reads_score else []
             total = table.select(*of_score, *read).with_columns(total[name]).select(added)
     applied.table = table if total is None else table.with_columns(total[name])
     return nw.col(name)

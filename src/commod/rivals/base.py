@@ -324,7 +324,7 @@ class Rival(BaseUpdate):
         edited = self._scores(rows, self._decide_rows(rows))
         threshold = 0.5 if self.randomised else rows.base.threshold
         size = np.abs(np.clip(logit(np.clip(edited, 1e-15, 1 - 1e-15)) - logit(threshold), -30, 30))
-        is_upper = self._final_decisions(rows) == (self.classes_[1] == self.pos_label_)
+        is_upper = self._final_decisions(rows) == (self.classes_[1] == self._pos_label)
         return np.where(is_upper, 1.0, -1.0) * np.maximum(size, np.finfo(float).tiny)
 
     def _changes_on(self, rows: DecisionRows) -> ChangedDecisions:

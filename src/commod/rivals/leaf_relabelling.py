@@ -161,7 +161,7 @@ class LeafRelabelling(Rival):
 
     def _leaves(self, rows: DecisionRows) -> Leaves:
         """Return the leaf of each row, shape (n,)."""
-        model = self.estimator_
+        model = self._base_model
         tree = last_step(model)
         leaves = rows.remember(model, lambda: tree.apply(inputs_of_last_step(model, rows.X)))
         return np.asarray(leaves, dtype=np.intp)

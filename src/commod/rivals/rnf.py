@@ -277,7 +277,7 @@ class RNF(NewModelRival, TrainedRival):
     def _units(self, encoder: Network | None, rows: DecisionRows) -> Floats:
         """Return what the encoder makes of each row, shape (n, units)."""
         if encoder is None:
-            return hidden_units(self.estimator_, rows.X)
+            return hidden_units(self._base_model, rows.X)
         return encoder.hidden_units(rows.columns)
 
     def _head_sizes(self) -> tuple[int, ...]:

@@ -444,7 +444,7 @@ class WassersteinLogisticRegression(NewModelRival):
         if is_logistic_regression(self.estimator):
             model = last_step(self.estimator)
             penalty = _ridge(model)
-            is_upper = label == (self._score_label() == self.pos_label_)
+            is_upper = label == (self._score_label() == self._pos_label)
             labels = np.where(is_upper, model.classes_[1], model.classes_[0])
             weight = weight * compute_sample_weight(model.class_weight, labels)
         ridge = penalty / n_people
@@ -456,7 +456,7 @@ class WassersteinLogisticRegression(NewModelRival):
         """Return the coefficients of the base model, or of a plain regression; intercept last."""
         if is_logistic_regression(self.estimator):
             model = last_step(self.estimator)
-            sign = 1.0 if self._score_label() == self.pos_label_ else -1.0
+            sign = 1.0 if self._score_label() == self._pos_label else -1.0
             return sign * np.append(model.coef_[0], model.intercept_[0])
         zeros = np.zeros(loss.matrix.shape[1] + 1)
         return minimise(loss, zeros, 0.0, int(self.max_iter))[0]
@@ -466,7 +466,7 @@ class WassersteinLogisticRegression(NewModelRival):
     def _new_scores(self, rows: DecisionRows) -> Floats:
         if self.regression_ is None:
             return rows.base.scores
-        return np.asarray(expit(self.regression_.logits(self.estimator_, rows)))
+        return np.asarray(expit(self.regression_.logits(self._base_model, rows)))
 
 
 class TermScale(NamedTuple):

@@ -31,7 +31,7 @@ def patch_of(
     `allowed` is about decisions for `pos_label`; a patch has its gate for the label that the score
     predicts.
     """
-    if update._score_label() != update.pos_label_:
+    if update._score_label() != update._pos_label:
         allowed = allowed._replace(may_raise=allowed.may_lower, may_lower=allowed.may_raise)
     labels = {name: plain(value) for name, value in _labels(update).items()}
     refused = [x for x in labels.values() if not isinstance(x, str | bool | int | float | None)]
@@ -102,8 +102,8 @@ def _labels(update: BaseUpdate) -> dict[str, Any]:
     In a patch the positive label is the one that the score predicts.
     """
     positive = update.classes_ == update._score_label()
-    counted = update.classes_ == update.pos_label_
-    favorable = update.classes_ == update.favorable_label_
+    counted = update.classes_ == update._pos_label
+    favorable = update.classes_ == update._favorable_label
     return {
         "negative": update.classes_[~positive][0],
         "positive": update.classes_[positive][0],
@@ -113,7 +113,7 @@ def _labels(update: BaseUpdate) -> dict[str, Any]:
 
 
 def _base(update: BaseUpdate) -> content.Base:
-    model, threshold = update.estimator_, float(update._fitted_param("threshold"))
+    model, threshold = update._base_model, float(update._fitted_param("threshold"))
     scores = getattr(update, "_scores_digest", None)  # None in updates that 0.1 stored
     if isinstance(model, ScoreColumn):
         return content.Base("a column of scores", None, model.name, threshold, scores)

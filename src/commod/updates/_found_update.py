@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -32,6 +33,7 @@ from commod._solvers.threads import single_blas_thread
 from commod._text import MAX_CHANGED
 from commod._words.update import LEVEL, MAX_ALIKE
 from commod.exceptions import SeenRowsWarning
+from commod.metrics._constraint import Constraint
 from commod.scorecard import UNREACHED_CUT, EvidenceRule, Scorecard, distances, new_decisions
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import AllowedChanges
@@ -52,29 +54,79 @@ NOT_CORRECTED = (
 MIN_CELL_PEOPLE = 10  # of a compared rate: with fewer, nothing can be expected on new people
 
 
-class Expectation(NamedTuple):
-    """What is expected on a new sample of as many people, from rows that points have not seen.
+@dataclass(frozen=True)
+class Expectation:
+    """What is expected of an update on new samples of as many people; NaN where nothing is.
 
-    `values` are the metrics of all constraints, NaN where nothing can be expected. `interval` is
-    that of the first one, for a new sample.
+    It is counted on values of rows that their points have not seen.
+
+    - `fairness`: the mean fairness of samples. `interval`: in which a sample has its fairness, 95
+      times out of 100.
+    - `change_rate`, `accuracy`: the share of changes, and the accuracy.
+    - `values`: the metric of each stated constraint by its name.
+    - `is_reached`: whether all bounds are expected to hold.
     """
 
-    values: tuple[float, ...]
+    fairness: float
     interval: tuple[float, float]
     change_rate: float
     accuracy: float
+    values: dict[str, float]
     is_reached: bool
 
     @classmethod
-    def unknown(cls, n_constraints: int) -> Expectation:
+    def unknown(cls, constraints: Sequence[Constraint]) -> Expectation:
         """Return that nothing can be expected."""
         nan = float("nan")
-        return cls((nan,) * n_constraints, (nan, nan), nan, nan, is_reached=False)
+        values = {one.name: nan for one in constraints}
+        return cls(nan, (nan, nan), nan, nan, values, is_reached=False)
 
     @property
     def is_known(self) -> bool:
         """Return whether anything can be expected."""
-        return not np.isnan(self.values[0])
+        return not np.isnan(self.fairness)
+
+    @property
+    def standing_values(self) -> list[float]:
+        """Return the metrics of all constraints but the first one."""
+        return list(self.values.values())[1:]
+
+
+@dataclass(frozen=True)
+class UpdateSearch:
+    """How an update was found.
+
+    - `direction`: the direction of changes that was kept: "any", "gains_only" or "losses_only". It
+      may be narrower than the one that was asked for.
+    - `nearness`: how much a change costs more, the farther the score is from the threshold: t in
+      [0, 1].
+    - `possible_codes`: the columns of 3 to 20 different whole numbers that have points per unit. If
+      these are codes of categories, convert the column first, with ``astype("category")``.
+    """
+
+    direction: str
+    nearness: float
+    possible_codes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class UnknownGroupFigures:
+    """What is known where the groups of some rows are not; NaN where nothing is.
+
+    - `n_known`: the rows whose group is known: with probabilities, those of which one is 1.
+    - `change_rate`, `limit`: `change_rate_` and `limit_` among these rows.
+    - `worst_case`: the lowest and the highest fairness over all assignments of people to groups.
+      `is_exact`: whether both can occur; otherwise they are proven bounds.
+    - `calibrated`: the interval of the fairness in 95 % of draws, if each person's group is drawn
+      with the stated probabilities.
+    """
+
+    n_known: int
+    change_rate: float
+    limit: float
+    worst_case: tuple[float, float]
+    is_exact: bool
+    calibrated: tuple[float, float]
 
 
 class FittedUpdate(NamedTuple):
@@ -205,14 +257,16 @@ def with_expectation(fitted: FittedUpdate) -> FittedUpdate:
     if not fitted.problem.asked.is_for_new_rows:
         return fitted
     if not task.is_new:
-        return fitted._replace(expectation=Expectation.unknown(len(task.constraints)))
+        return fitted._replace(expectation=Expectation.unknown(task.constraints))
     low, high = np.quantile(task.draws(stop.rates)[0], ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
     accuracy = float("nan")
     if task.label is not None:
         is_right = (task.positive ^ (fitted.found.score(task) > fitted.found.cut)) == task.label
         accuracy = float(np.average(is_right, weights=task.weight))
+    names = [one.name for one in task.constraints]
     expectation = Expectation(
-        values=tuple(stop.expected.tolist()),
+        fairness=float(stop.expected[0]),
+        values=dict(zip(names, stop.expected.tolist(), strict=True)),
         interval=(float(low), float(high)),
         change_rate=stop.n_changed / fitted.n_people,
         accuracy=accuracy,

@@ -114,12 +114,11 @@ def read_parts(update: TargetedUpdate, table: FrameTable) -> tuple[FitProblem, P
             "a name of their own, drop these rows, or call fit on rows in memory.",
             parameter="unknown_groups",
         )
-    update.direction_ = str(update.direction)
     lines = count_lines(table)
     rows = rows_of_lines(update, lines)
     asked = update._asked()
     everybody = asked.problem(rows, Encoding(()))  # whose columns are not known
-    both = plain(update._other_label(update.pos_label_)), plain(update.pos_label_)
+    both = plain(update._other_label(update._pos_label)), plain(update._pos_label)
     check_both_decisions(rows, update._constraint, both)
     bound = hash_bound(rows.n_people)
     read, line = read_point_rows(update, rows, pull_point_rows(lines, bound))

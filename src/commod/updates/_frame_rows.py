@@ -546,7 +546,7 @@ def rows_of_lines(update: TargetedUpdate, lines: Lines) -> FitRows:
     update.classes_ = base_classes(update.estimator, labels)
     update._set_labels()
     constraints = update._stated().constraints
-    label = outcomes_of(labels, update.classes_, update.pos_label_, constraints)
+    label = outcomes_of(labels, update.classes_, update._pos_label, constraints)
     sensitive = {
         name: objects(lines.values[f"group {i}"]) for i, name in enumerate(table.named.sensitive)
     }
@@ -573,7 +573,7 @@ def _base_of_lines(update: TargetedUpdate, lines: Lines) -> BaseScores:
         near = np.clip(near, -margin / 2, margin / 2)
     is_beyond = (np.abs(end - threshold) > (np.inf if margin is None else margin)) | above
     scores = np.where(is_open, threshold + near, np.where(is_beyond, end, threshold))
-    is_for_positive = bool(update._score_label() == update.pos_label_)
+    is_for_positive = bool(update._score_label() == update._pos_label)
     return BaseScores(np.column_stack([1 - scores, scores]), threshold, is_for_positive)
 
 
@@ -739,7 +739,7 @@ def read_point_rows(
     validate_data(update, X, skip_check_array=True, reset=True)
     base = update._base(X, columns)
     rows = all_lines.take(pulled.line)
-    known = {"classes": update.classes_, "pos_label": update.pos_label_, "label": rows.label}
+    known = {"classes": update.classes_, "pos_label": update._pos_label, "label": rows.label}
     warn_about_base_model(update.estimator, X, base, **known)
     features = update._features(columns)
     update._columns_seen = [column.name for column in features]

@@ -29,7 +29,7 @@ MAX_NAMED_COLUMNS = 2
 def notebook_html(update: Any, diagram: str) -> str:
     """Return a fitted update as HTML, with scikit-learn's own diagram folded below it."""
     sentences = [*status_lines(update._facts), *further_sentences(update._facts)]
-    sentences += filter(None, [codes_text(update.possible_codes_)])
+    sentences += filter(None, [codes_text(columns_of_codes(update))])
     tables = [figures_table(update)]
     if getattr(update, "scorecard_", None) is not None:
         tables += _scorecard_tables(update)

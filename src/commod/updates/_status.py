@@ -35,7 +35,6 @@ from commod.metrics._changes import Change, change_shares
 from commod.metrics._constraint import Constraint
 from commod.metrics._language import FairnessConstraint
 from commod.updates._fit_rows import ComparedText, FitRows
-from commod.updates._found_update import Expectation
 from commod.updates._interface import Decisions
 from commod.updates._problem import FitProblem, proven_limit
 from commod.updates._promise import PromiseTest
@@ -93,18 +92,6 @@ def n_small_terms(n_people: NDArray[np.intp], points: NDArray[np.float64]) -> in
     `n_people` (d,) have each term. Only a user's own `min_category_size` lets in such terms.
     """
     return int(((n_people < MIN_CATEGORY_SIZE) & (points != 0)).sum())
-
-
-def expected_figures(names: Sequence[str], expectation: Expectation | None) -> dict[str, Any]:
-    """Return the attributes that say what is expected on new people; NaN where nothing is."""
-    known = Expectation.unknown(len(names)) if expectation is None else expectation
-    return {
-        "expected_values_": dict(zip(names, known.values, strict=True)),
-        "expected_fairness_": known.values[0],
-        "expected_interval_": known.interval,
-        "expected_change_rate_": known.change_rate,
-        "expected_accuracy_": known.accuracy,
-    }
 
 
 def tested_promise(test: PromiseTest, confidence: float) -> PromiseOutcome:

@@ -28,7 +28,10 @@ from commod.scorecard import DISTANCE_COLUMN, SCORE_EDITS, Scorecard
 from commod.updates import _status as status
 from commod.updates._found_update import (
     AllPeople,
+    Expectation,
     FittedUpdate,
+    UnknownGroupFigures,
+    UpdateSearch,
     card_of,
     decisions_of,
     fit_update,
@@ -36,6 +39,7 @@ from commod.updates._found_update import (
     ratio_on,
 )
 from commod.updates._interface import AllowedChanges, tell
+from commod.updates._notebook import columns_of_codes
 from commod.updates._problem import (
     Asked,
     FitProblem,
@@ -48,6 +52,13 @@ from commod.updates._promise import PromiseTest
 from commod.updates.base import refuse_removed_value
 from commod.updates.ratio import RatioUpdate
 
+MOVED = {  # attributes of version 0.2, and where they are now
+    **{f"expected_{n}_": f"expected_.{n}" for n in Expectation.__dataclass_fields__},
+    **{f"{n}_": f"search_.{n}" for n in UpdateSearch.__dataclass_fields__},
+    **{f"known_{n}_": f"unknown_groups_.{n}" for n in ("change_rate", "limit")},
+    "n_known_": "unknown_groups_.n_known",
+    "unknown_interval_": "unknown_groups_",
+}
 Targeted = TypeVar("Targeted", bound="TargetedUpdate")
 
 
@@ -77,12 +88,21 @@ class TargetedUpdate(RatioUpdate):
     unknown_groups: str
 
     promised_: bool | None
+    expected_: Expectation
+    search_: UpdateSearch
+    unknown_groups_: UnknownGroupFigures
     _n_small_terms: int
 
     scorecard_: Any
     edits_: tuple[EditRecord, ...] = ()
     _earlier_update: Self | None = None
     _terms_by_hand: tuple[str, ...] = ()
+
+    def __getattr__(self, name: str) -> Any:
+        """Name the successor of an attribute that version 0.2 had."""
+        if name in MOVED:
+            raise AttributeError(f"{name} is {MOVED[name]} since version 0.3.")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     # -- what is asked for -------------------------------------------------------------------------
 
@@ -111,7 +131,7 @@ class TargetedUpdate(RatioUpdate):
             max_margin=self.max_margin,
             confidence=self.confidence,
             raising_is_a_gain=self._raising_is_a_gain(),
-            is_favorable_above=bool(self._score_label() == self.favorable_label_),
+            is_favorable_above=bool(self._score_label() == self._favorable_label),
             model_reads_others=bool(reads_others or self.locked_features),
         )
 
@@ -139,7 +159,7 @@ class TargetedUpdate(RatioUpdate):
 
     def _may_move(self) -> tuple[bool, bool]:
         """Return whether decisions may become positive, and may become negative."""
-        direction = self.direction_ if hasattr(self, "direction_") else self.direction
+        direction = self.search_.direction if hasattr(self, "search_") else self.direction
         return moves_of(direction, self._raising_is_a_gain())
 
     @property
@@ -148,7 +168,7 @@ class TargetedUpdate(RatioUpdate):
         return bool(self._fitted_param("points") == "integers")
 
     def _asked_changes(self) -> AllowedChanges:
-        """Return which changes the user allows; `direction_` may be narrower."""
+        """Return which changes the user allows; `search_.direction` may be narrower."""
         moves = moves_of(self._fitted_param("direction"), self._raising_is_a_gain())
         return AllowedChanges(*moves, self._fitted_param("max_margin"))
 
@@ -196,14 +216,14 @@ class TargetedUpdate(RatioUpdate):
 
     def _store_card(self, problem: FitProblem, card: Scorecard) -> None:
         """Store a scorecard with what follows from it: its nearness, and terms of few people."""
-        self.direction_ = problem.direction
         self.concept_weights_ = card.concept_points * problem.scale
         self.concept_contributions_ = card.contributions
         self.intercept_ = float(card.intercept - card.contributions @ card.concept_intercepts)
         self.term_names_ = problem.encoding.term_names
         self.scorecard_ = card
         assert card.rule is not None
-        self.nearness_ = card.rule.nearness
+        codes = columns_of_codes(self)
+        self.search_ = UpdateSearch(problem.direction, card.rule.nearness, codes)
         n_people = problem.terms.n_people(problem.rows.weight)
         self._n_small_terms = status.n_small_terms(n_people, card.points)
 
@@ -220,9 +240,8 @@ class TargetedUpdate(RatioUpdate):
         measured on the rows that points come from.
         """
         tell("measuring the update")
-        names, expectation = [one.name for one in self._stated().constraints], fitted.expectation
-        for name, value in status.expected_figures(names, expectation).items():
-            setattr(self, name, value)
+        expectation = fitted.expectation
+        self.expected_ = expectation or Expectation.unknown(self._stated().constraints)
         part, card = fitted.problem, self.scorecard_
         ratio = ratio_on(card, part.terms, part.rows.base, part.allowed)
         self._store_calibration(part.rows, ratio)
@@ -242,7 +261,7 @@ class TargetedUpdate(RatioUpdate):
         is_met = status.keeps_bounds(problem, self.values_, self._target)
         if expectation is not None:
             is_met = expectation.is_reached
-            is_met = is_met and all_kept(problem.standing, expectation.values[1:])
+            is_met = is_met and all_kept(problem.standing, expectation.standing_values)
         self.reached_ = bool(self._is_budget or is_met) and not self._is_degenerate
         level = float(self.confidence or 0.95)
         self.fairness_interval_ = metric_interval(problem, decisions, level)
@@ -256,14 +275,10 @@ class TargetedUpdate(RatioUpdate):
         """Store on how many known people the figures rest, and what the unknown could be."""
         metrics = [goal.metric for goal in self._facts.goals]
         unknown = status.unknown_people(problem, decisions, metrics)
-        self.n_known_ = unknown.n_known
         known = status.known_shares(problem.rows, decisions, self.limit_)
-        self.known_change_rate_, self.known_limit_ = known
-        self.unknown_interval_ = {
-            "worst_case": unknown.worst,
-            "is_exact": unknown.is_exact,
-            "calibrated": unknown.calibrated,
-        }
+        self.unknown_groups_ = UnknownGroupFigures(
+            unknown.n_known, *known, unknown.worst, unknown.is_exact, unknown.calibrated
+        )
         is_loss = self.n_losses_ > self.n_gains_
         limit = status.needed_changes(problem, self.values_, self.limit_, known, is_loss=is_loss)
         self._facts = replace(self._facts, limit=limit, unknown=unknown if unknown.n else None)
@@ -281,9 +296,9 @@ class TargetedUpdate(RatioUpdate):
             is_expectation=expectation is not None,
             is_known=expectation is not None and expectation.is_known,
             is_expected=self.reached_ or self._is_degenerate,
-            interval=self.expected_interval_,
-            change_rate=self.expected_change_rate_,
-            accuracy=self.expected_accuracy_,
+            interval=self.expected_.interval,
+            change_rate=self.expected_.change_rate,
+            accuracy=self.expected_.accuracy,
             is_missed=is_missed,
             is_reached=self.reached_,
             is_degenerate=self._is_degenerate,
@@ -293,15 +308,15 @@ class TargetedUpdate(RatioUpdate):
             smallest=status.smallest_cell(problem),
             fewest_shown=FEWEST_DESCRIBED,
             direction=asked.direction,
-            direction_kept=self.direction_,
-            nearness=self.nearness_,
+            direction_kept=self.search_.direction,
+            nearness=self.search_.nearness,
             edits=self.edits_,
         )
         bound = None if self._is_budget else self.target_
         first, *others = self._facts.goals
         is_kept = self._constraint.is_met(self.fairness_, self.target_)
         goals = (replace(first, bound=bound, is_kept=is_kept), *others)
-        expected = zip(goals, self.expected_values_.values(), strict=True)
+        expected = zip(goals, self.expected_.values.values(), strict=True)
         rows = problem.rows
         facts = replace(
             self._facts,
@@ -407,7 +422,7 @@ def _check_confidence(update: TargetedUpdate) -> None:
         raise InputError(
             f"confidence promises one ratio or difference of rates of all people, but constraints "
             f"is {names}. Its test is not known for conditions, floors, ceilings, moving "
-            "denominators and several constraints. Leave confidence out; expected_values_ says "
+            "denominators and several constraints. Leave confidence out; expected_.values says "
             "what is expected on new people.",
             parameter="confidence",
         )
@@ -428,7 +443,7 @@ def _check_lines(update: TargetedUpdate) -> None:
     if update.confidence is not None:
         raise InputError(
             "confidence tests a path of updates, and points='integers' fits a single one. Leave "
-            "confidence out; expected_fairness_ says what is expected on new people.",
+            "confidence out; expected_.fairness says what is expected on new people.",
             parameter="confidence",
         )
 

@@ -64,10 +64,10 @@ from commod.updates._interface import (
     UpdateTags,
     further_constraints,
 )
-from commod.updates._notebook import columns_of_codes, notebook_html
+from commod.updates._notebook import notebook_html
 
 READING_ATTRIBUTES = (
-    *("classes_", "pos_label_", "favorable_label_", "n_features_in_", "feature_names_in_"),
+    *("classes_", "_pos_label", "_favorable_label", "n_features_in_", "feature_names_in_"),
     *("_columns_seen", "_code_columns", "_n_fit_rows", "_scores_digest", "reads_score_"),
 )
 FLAGS = frozenset(  # parameters that are True or False; progress may be None
@@ -171,7 +171,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # -- the base model stays as it is --------------------------------------------------------
 
     @property
-    def estimator_(self) -> Any:
+    def _base_model(self) -> Any:
         """Return the base model that was passed to `fit`; it is never refitted."""
         return self._fitted_param("estimator")
 
@@ -214,7 +214,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = UpdateTags(**{f.name: getattr(inherited, f.name) for f in fields(inherited)})
         tags.classifier_tags.multi_class = False
         # updates read mixed columns and missing values, but the base model gets X untouched
-        model, accepted = self.estimator_, None
+        model, accepted = self._base_model, None
         if hasattr(model, "__sklearn_tags__") and not isinstance(model, type):
             accepted = get_tags(model).input_tags
         for name in ("allow_nan", "categorical", "string"):
@@ -319,9 +319,9 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weight = check_weights(sample_weight, n_rows)
         self.classes_ = base_classes(self.estimator, labels)
         self._set_labels()
-        label = outcomes_of(labels, self.classes_, self.pos_label_, self._stated().constraints)
+        label = outcomes_of(labels, self.classes_, self._pos_label, self._stated().constraints)
         base = self._base(X, columns)
-        known = {"classes": self.classes_, "pos_label": self.pos_label_, "label": label}
+        known = {"classes": self.classes_, "pos_label": self._pos_label, "label": label}
         warn_about_base_model(self.estimator, X, base, **known)
         names = group_names_of(groups.labels, sensitive_names(sensitive_features))
         in_constraint = rows_of_large_groups(groups, weight, self.min_group_size, names)
@@ -334,7 +334,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             kept = groups.count(weight > 0) >= self.min_group_size
             rows = replace(rows, kept_groups=kept)
         rows = with_strata(rows, (self._constraint, *(s.constraint for s in self._standing())), X)
-        both = plain(self._other_label(self.pos_label_)), plain(self.pos_label_)
+        both = plain(self._other_label(self._pos_label)), plain(self._pos_label)
         check_both_decisions(rows, self._constraint, both)
         return rows
 
@@ -349,14 +349,14 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 setattr(self, name, getattr(other, name))
 
     def _set_labels(self) -> None:
-        self.pos_label_, self.favorable_label_ = counted_labels(
+        self._pos_label, self._favorable_label = counted_labels(
             self.pos_label, self.favorable_label, self.classes_
         )
         self._score_label()  # refuses a label that the base model does not know
 
     def _score_label(self) -> Any:
         """Return the label that a high score predicts; see `BaseScores`."""
-        return score_label(self.estimator_, self.classes_)
+        return score_label(self._base_model, self.classes_)
 
     def _unread(self) -> frozenset[str]:
         """Return the locked columns: only the base model reads them, so they may hold anything.
@@ -368,7 +368,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _score_column(self) -> frozenset[str]:
         """Return the name of the column of scores, if the base model is one."""
-        model = self.estimator_
+        model = self._base_model
         return frozenset({model.name}) if isinstance(model, ScoreColumn) else frozenset()
 
     def _check_locked(self, columns: Sequence[Column]) -> None:
@@ -393,11 +393,11 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _base(self, X: Any, columns: Sequence[Column]) -> BaseScores:
         return base_scores(
-            self.estimator_,
+            self._base_model,
             X,
             columns,
             classes=self.classes_,
-            pos_label=self.pos_label_,
+            pos_label=self._pos_label,
             threshold=float(self._fitted_param("threshold")),
         )
 
@@ -470,22 +470,13 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _compared_text(self) -> ComparedText:
         """Return which metric of which label is compared, in words."""
-        other = self._other_label(self.pos_label_)
-        return ComparedText(self._constraint, plain(self.pos_label_), plain(other))
+        other = self._other_label(self._pos_label)
+        return ComparedText(self._constraint, plain(self._pos_label), plain(other))
 
     def _html_repr(self) -> str:
         """Return what `_repr_html_` shows in a notebook: scikit-learn's diagram until fitted."""
         diagram = str(super()._html_repr())
         return notebook_html(self, diagram) if hasattr(self, "status_") else diagram
-
-    @property
-    def possible_codes_(self) -> tuple[str, ...]:
-        """Return the columns with points per unit that may hold codes of categories.
-
-        They hold 3 to 20 different whole numbers. If these are codes, make the column categorical
-        before fitting: ``X[name].astype("category")`` or ``.astype(str)``.
-        """
-        return columns_of_codes(self)
 
     # -- changes --------------------------------------------------------------------------------
 
@@ -496,8 +487,8 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _labels_of(self, decisions: NDArray[np.bool_]) -> NDArray[Any]:
         """Return decisions as labels of the base model, shape (n,)."""
-        negative = self._other_label(self.pos_label_)
-        return np.where(decisions, self.pos_label_, negative).astype(self.classes_.dtype)
+        negative = self._other_label(self._pos_label)
+        return np.where(decisions, self._pos_label, negative).astype(self.classes_.dtype)
 
     def _other_label(self, label: Any) -> Any:
         return self.classes_[self.classes_ != label][0]
@@ -508,7 +499,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return ChangedDecisions(*moved)
 
     def _raising_is_a_gain(self) -> bool:
-        return bool(self.favorable_label_ == self.pos_label_)
+        return bool(self._favorable_label == self._pos_label)
 
     # -- internal interface: what studies, explanations and displays call (see _interface.py) ------
 
@@ -568,8 +559,8 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Request(
             constraints=self._constraint.name,
             threshold=float(self._fitted_param("threshold")),
-            pos_label=plain(self.pos_label_),
-            favorable_label=plain(self.favorable_label_),
+            pos_label=plain(self._pos_label),
+            favorable_label=plain(self._favorable_label),
             score_is_for=plain(self._score_label()),
             further=further_constraints(self._stated()),
         )

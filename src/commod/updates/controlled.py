@@ -83,7 +83,7 @@ class ControlledDebiaser(TargetedUpdate):
         with `max_changes`: the best fairness for that budget. None without: 0.8 for a floor, 0.1
         for a ceiling.
     target_on : str, default="new_rows"
-        "new_rows": the target holds in expectation on as many new people; see `expected_fairness_`.
+        "new_rows": the target holds in expectation on as many new people; see `expected_.fairness`.
         "fit_rows": it holds on the fit rows, and new people mostly fall short of it. Not used with
         `confidence`.
     max_changes : float, default=None
@@ -156,14 +156,20 @@ class ControlledDebiaser(TargetedUpdate):
     fairness_, base_fairness_, accuracy_, base_accuracy_, change_rate_ : float
         Figures of the update and of the base model: on the fit rows, with `confidence` on the
         held-out rows.
-    expected_fairness_, expected_change_rate_, expected_accuracy_ : float
-        What is expected of this update on a new sample of as many people: counted on values of
-        rows that their points have not seen. NaN with "fit_rows" and with `confidence`.
-    expected_interval_ : tuple of float
-        In which a new sample of as many people has its fairness, 95 times out of 100.
-    values_, base_values_, expected_values_ : dict
+    values_, base_values_ : dict
         The metric of each stated constraint by its name: of the update and of the base model, on
-        the same rows as `fairness_`, and what is expected on new people.
+        the same rows as `fairness_`.
+    expected_ : Expectation
+        What is expected of this update on a new sample of as many people, counted on values of rows
+        that their points have not seen: `fairness`, `interval` (in which such a sample has its
+        fairness, 95 times out of 100), `change_rate`, `accuracy` and `values` by constraint. NaN
+        with "fit_rows" and with `confidence`.
+    search_ : UpdateSearch
+        How the update was found: the `direction` that was kept, which may be narrower than the
+        parameter; `nearness`, how much a change costs more, the farther the score is from the
+        threshold, in [0, 1]; `possible_codes`, columns of 3 to 20 different whole numbers that have
+        points per unit. If these are codes of categories, convert the column first, with
+        ``astype("category")``.
     fairness_interval_ : tuple of float
         Two-sided interval of the fairness for people like these rows, at `confidence` (0.95 if
         None). It is too optimistic on rows that the update was fitted on. NaN with sample weights.
@@ -175,35 +181,25 @@ class ControlledDebiaser(TargetedUpdate):
     groups_left_out_ : tuple of LeftOutGroup
         The groups with fewer than `min_group_size` rows: `name`, `n`, `rate_before` and
         `rate_after`, on all rows that `fit` got. A saved update keeps `n` alone.
-    direction_ : str
-        The direction of changes that was kept: "any", "gains_only" or "losses_only". It may be
-        narrower than `direction`.
-    nearness_ : float
-        How much a change costs more, the farther the score is from the threshold: t in [0, 1].
     limit_ : float
         The smallest share of changes that reaches the same fairness in the same direction, for a
         method that knows the sensitive features. NaN with sample weights. Where groups are unknown,
         only people of a known group have to change; the share is that of all rows. With
         `sensitive_probabilities`, the method knows these, and the share is a lower bound; NaN on
         more than 50,000 rows.
-    n_known_ : int
-        Rows whose group is known: with probabilities, those of which one is 1.
-    known_change_rate_, known_limit_ : float
-        `change_rate_` and `limit_` among the rows whose group is known; NaN with probabilities.
-    unknown_interval_ : dict
-        The fairness on these rows over what the unknown groups could be. "worst_case": the lowest
-        and the highest value over all assignments of people to groups. "is_exact": whether both
-        values can occur; otherwise they are proven bounds. "calibrated": the interval that holds
-        95 % of draws, if each person's group is drawn with the stated probabilities.
+    unknown_groups_ : UnknownGroupFigures
+        What is known where groups are not: `n_known`, the rows whose group is known (with
+        probabilities, those of which one is 1); `change_rate` and `limit` among these rows (NaN
+        with probabilities); `worst_case`, the lowest and the highest fairness over all assignments
+        of people to groups, and `is_exact`, whether both can occur (otherwise they are proven
+        bounds); `calibrated`, the interval of 95 % of draws, if each person's group is drawn with
+        the stated probabilities.
     history_ : dict of str to list
         The steps of the fit as columns: "step", "change_rate" and "n_terms".
     concept_weights_, concept_contributions_, intercept_, term_names_
         As in `COMMOD`.
     edits_ : tuple of EditRecord
         The edits by hand so far, oldest first; see `edit` and `undo`.
-    possible_codes_ : tuple of str
-        Columns of 3 to 20 different whole numbers that have points per unit. If these are codes of
-        categories, convert the column first, with ``astype("category")``.
     status_ : str
         All of this in sentences.
 
@@ -368,7 +364,7 @@ pandas frame, or path of Parquet files
         ... )
         >>> update = ControlledDebiaser(ScoreColumn("score"), target=0.8)
         >>> update = update.fit_frame(people, sensitive_features="minority", key="id")
-        >>> bool(update.expected_fairness_ >= 0.8), update.n_rows_
+        >>> bool(update.expected_.fairness >= 0.8), update.n_rows_
         (True, 60000)
         """
         from commod.updates._frame_fit import fit_frame, score_column
@@ -482,7 +478,7 @@ pandas frame, or path of Parquet files
 
     def _record_params(self) -> None:
         """Keep the present parameters; a new fit begins a new history."""
-        for name in ("edits_", "_earlier_update", "_terms_by_hand"):
+        for name in ("edits_", "search_", "_earlier_update", "_terms_by_hand"):
             self.__dict__.pop(name, None)
         super()._record_params()
 
@@ -501,7 +497,6 @@ pandas frame, or path of Parquet files
         """
         self._record_params()
         self._check_parameters()
-        self.direction_ = str(self.direction)
         check_no_weighted_promise(self, sample_weight)
         rows = self._read_fit_rows(X, y, sensitive_features, sample_weight)
         check_labels_given(self, rows.label is not None)

@@ -258,7 +258,7 @@ class RatioUpdate(BaseUpdate):
         else:
             size = np.abs(margins(self._edited(base, ratio), base.threshold))
         positive = new_decisions(base, ratio)
-        is_second_class = positive == (self.classes_[1] == self.pos_label_)
+        is_second_class = positive == (self.classes_[1] == self._pos_label)
         return np.where(is_second_class, 1.0, -1.0) * np.maximum(size, np.finfo(float).tiny)
 
     def _edited(self, base: BaseScores, ratio: NDArray[np.float64]) -> NDArray[np.float64]:

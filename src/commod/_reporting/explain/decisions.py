@@ -112,7 +112,7 @@ def decisions_of_labels(
 def check_labels(update: BaseUpdate, pos_label: Any, favorable_label: Any) -> None:
     """Refuse labels that are not the update's own."""
     for name, given in (("pos_label", pos_label), ("favorable_label", favorable_label)):
-        own = getattr(update, f"{name}_", None)
+        own = getattr(update, f"_{name}", None)
         if given is not None and own is not None and given != own:
             raise InputError(
                 f"{name}={given!r}, but the update was fitted with {plain(own)!r}. Leave it out."
@@ -147,7 +147,7 @@ def decisions_of_update(
     for part in rows.parts(CHUNK):
         evaluated = update._evaluate_rows(part)
         if maker is not None and part.terms is not None:
-            favorable = part.base.decisions == (update.pos_label_ == update.favorable_label_)
+            favorable = part.base.decisions == (update._pos_label == update._favorable_label)
             maker.add(part.terms, evaluated.after != part.base.decisions, favorable)
         parts.append(evaluated)
     evaluation = RowEvaluation.join(parts)
@@ -161,9 +161,9 @@ def decisions_of_update(
         after=evaluation.after,
         y_before=update._labels_of(before),
         y_after=update._labels_of(evaluation.after),
-        pos_label=plain(update.pos_label_),
-        negative_label=plain(update.classes_[update.classes_ != update.pos_label_][0]),
-        favorable_label=plain(update.favorable_label_),
+        pos_label=plain(update._pos_label),
+        negative_label=plain(update.classes_[update.classes_ != update._pos_label][0]),
+        favorable_label=plain(update._favorable_label),
         scores_before=rows.base.deployed.scores,
         scores_after=evaluation.scores,
         scores_calibrated=calibrated,

@@ -391,7 +391,7 @@ class Explanation(ExplainedDecisions):
             "closed": self._why_closed(row),
         }
         columns = self._columns(np.array([row]))
-        is_given = isinstance(self._update.estimator_, ScoreColumn)
+        is_given = isinstance(self._update._base_model, ScoreColumn)
         return explain_person(
             known,
             self._ratio_parts(np.array([row])),
@@ -688,18 +688,17 @@ def expected_of(update: BaseUpdate | None) -> ExpectedOnNewPeople | None:
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> expected_of(SimpleNamespace(expected_fairness_=float("nan"))) is None
+    >>> expected_of(SimpleNamespace()) is None
     True
     """
-    fairness = plain(getattr(update, "expected_fairness_", None))
-    if update is None or fairness is None:
+    expected = getattr(update, "expected_", None)
+    if expected is None or not expected.is_known:
         return None
-    # Updates that an earlier version stored have no interval.
-    low, high = map(plain, getattr(update, "expected_interval_", (None, None)))
+    low, high = map(plain, expected.interval)
     return ExpectedOnNewPeople(
-        fairness=fairness,
-        change_rate=float(update.expected_change_rate_),
-        accuracy=plain(update.expected_accuracy_),
+        fairness=float(expected.fairness),
+        change_rate=float(expected.change_rate),
+        accuracy=plain(expected.accuracy),
         low=low,
         high=high,
     )
