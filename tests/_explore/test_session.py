@@ -287,6 +287,37 @@ def test_fits_follow_the_request_and_keep_locks_and_edited_points():
     assert "town" not in session.update.scorecard_.columns_used
 
 
+one_request = st.fixed_dictionaries(
+    {},
+    optional={
+        "target": st.sampled_from([0.7, 0.85, 0.95]),
+        "direction": st.sampled_from(["any", "gains_only", "losses_only"]),
+        "max_changes": st.sampled_from([None, 0.02, 0.1]),
+        "max_accuracy_loss": st.sampled_from([None, 0.001, 0.02]),
+        "max_lines": st.sampled_from([None, 1, 3]),
+        "points": st.sampled_from(["auto", "per bin", "integers"]),
+        "locked": st.sampled_from([[], ["town"]]),
+    },
+)
+
+
+@settings(max_examples=6)  # each of up to six fits
+@given(st.lists(one_request, min_size=1, max_size=3), st.booleans())
+@example([{"target": 0.95}, {"direction": "losses_only", "max_lines": 1}], True)
+def test_a_fit_of_the_page_is_that_of_python_to_the_bit(requests, expecting):
+    session, asked = session_of(EXPECTING if expecting else UPDATE), {}
+    for one in requests:
+        asked |= one
+        session.fit(session._version, one)
+        shown, repeated = session.update, run_python(session)
+        assert shown._fitted_params() == repeated._fitted_params()
+        assert shown.scorecard_ == repeated.scorecard_
+        assert shown.status_ == repeated.status_
+        assert shown._labels_of(session.draft.now.after).tolist() == repeated.predict(X).tolist()
+        given = session.state()["request"]
+        assert {name: given[name] for name in asked} == asked
+
+
 def test_whole_numbers_can_be_asked_for_and_stay_whole():
     session = session_of()
     state = session.fit(1, {"points": "integers", "max_lines": 3})
@@ -315,7 +346,7 @@ def test_a_fit_tells_its_steps_and_gives_way_to_an_edit_that_came_meanwhile():
 
     session._people = people._replace(y=EditedMeanwhile())
     with pytest.raises(VersionConflictError, match="meanwhile"):
-        session.fit(1, {"target": 0.8})
+        session.fit(1, {"locked": ["town"]})
     assert steps[0] == "reading the rows" and session.state()["step"] is None
     assert len(session.state()["history"]) == 2 and session.update.edits_
 

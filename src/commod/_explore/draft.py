@@ -74,6 +74,15 @@ class FittedBase:
             label_names=self.label_names,
         )
 
+    def refitted(self, params: Mapping[str, Any]) -> FittedBase | None:
+        """Return the update of other parameters; None if the rows must be read again for it."""
+        fitted = self.fitted.refitted(params)
+        if fitted is None:
+            return None
+        base = replace(self, fitted=fitted)
+        vars(base)["screen"] = self.screen.asked(fitted.update.request(), self.label_names)
+        return base
+
     @property
     def shown(self) -> Mask:
         """Return who is in no hidden group, (n,)."""

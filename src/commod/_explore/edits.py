@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -45,6 +45,8 @@ from commod.updates._edit import (
 from commod.updates._found_update import Expectation, decisions_of, is_degenerate, rule_of
 from commod.updates._problem import FitProblem, evidence_task
 from commod.updates.controlled import ControlledDebiaser
+
+READING = ("constraints", "points")  # parameters that the reading of rows needs, beside locks
 
 
 class PeopleOfFit(NamedTuple):
@@ -84,6 +86,21 @@ class FittedRows:
         """Return the rows as the update reads them."""
         with without_warnings():  # the fit has given them
             return self.update._edit_rows(*self.people)
+
+    def refitted(self, params: Mapping[str, Any]) -> FittedRows | None:
+        """Return the update of other parameters; None if the rows must be read again for it."""
+        before = self.update._fitted_params()
+        is_locked_alike = set(params["locked_features"]) == set(before["locked_features"])
+        if not is_locked_alike or any(params[name] != before[name] for name in READING):
+            return None
+        update = type(self.update)(**params)
+        update._check_parameters()
+        update._take_reading(self.rows.reader)
+        problem = self.rows.problem.with_asked(update._asked()).in_asked_direction()
+        update._fit_problem(problem)
+        fitted = FittedRows(update, self.people)
+        vars(fitted)["rows"] = EditRows(self.rows.reader, problem)
+        return fitted
 
     @cached_property
     def problem(self) -> FitProblem:

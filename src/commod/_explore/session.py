@@ -180,12 +180,18 @@ class Session:
 
     def fit(self, version: Any, request: Any) -> dict[str, Any]:
         """Fit another update, with a target, caps or locked columns changed."""
-        draft = self.draft
-        update = type(draft.base.update)(**changed_parameters(draft, request))
-        X, y, groups = self._people
-        return self._fitted(
-            version, lambda: update.fit(X, y, sensitive_features=groups), "fitted again"
-        )
+        base = self.draft.base
+        params = changed_parameters(self.draft, request)
+
+        def fitted() -> FittedBase:
+            known = base.refitted(params)
+            if known is not None:
+                return known
+            X, y, groups = self._people
+            update = type(base.update)(**params)
+            return self._base(update.fit(X, y, sensitive_features=groups))
+
+        return self._fitted(version, fitted, "fitted again")
 
     def refit(self, version: Any, by: Any = None, note: Any = None) -> dict[str, Any]:
         """Fit all terms again that were not edited; edited ones keep their points."""
@@ -202,18 +208,16 @@ class Session:
         plan = EditPlan((), pin, "target", True, _text(by, "by"), _text(note, "note"))
         return self._fitted(
             version,
-            lambda: build(draft.update, draft.base.fitted, plan),
+            lambda: self._base(build(draft.update, draft.base.fitted, plan)),
             "fitted the other terms again",
         )
 
-    def _fitted(
-        self, version: Any, fit: Callable[[], ControlledDebiaser], words: str
-    ) -> dict[str, Any]:
+    def _fitted(self, version: Any, fit: Callable[[], FittedBase], words: str) -> dict[str, Any]:
         """Make the result of a fit the present draft, unless another change came meanwhile."""
         with self._lock:
             self._check_version(version)
         with self._turns.edit(), self._told_steps(), without_warnings():  # the page has the status
-            draft = self._base(fit()).first(words)
+            draft = fit().first(words)
             draft.audit  # noqa: B018 - counted here, where nobody else has to wait for it
         with self._lock:
             self._check_version(version)

@@ -123,6 +123,11 @@ class FirstScreen:
         named = add_label_names(request, people.coding, label_names)
         return cls(shown, named, rows, min_group_size)
 
+    def asked(self, request: Request, label_names: Mapping[Any, str] | None) -> FirstScreen:
+        """Return the same people for another request of the same constraints."""
+        named = add_label_names(request, self.shown.people.coding, label_names)
+        return replace(self, request=named)
+
     def audit(self, after: NDArray[np.bool_], expected: ExpectedOnNewPeople | None) -> Audit:
         """Return an audit that has the figures of the first screen and no others.
 
