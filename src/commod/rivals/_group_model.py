@@ -51,11 +51,9 @@ class GroupProbabilityRival(TermsRival, AwareRival):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        model = self.group_model
-        is_classifier = all(hasattr(model, name) for name in ("fit", "predict_proba", "get_params"))
-        if model is not None and (isinstance(model, type) or not is_classifier):
+        if self.group_model is not None and not is_classifier(self.group_model):
             raise InputError(
-                f"group_model={model!r} is no classifier that can be fitted and gives "
+                f"group_model={self.group_model!r} is no classifier that can be fitted and gives "
                 "probabilities. Pass one that is not fitted, such as RandomForestClassifier(), or "
                 "None for the built-in logistic regression.",
                 parameter="group_model",
@@ -131,6 +129,12 @@ class GroupProbabilityRival(TermsRival, AwareRival):
             score = rows.scores_at_half
             table = np.stack([known * (1 - score), known * score] if n_labels > 1 else [known])
         return self._constraint.by_rate_row(table)
+
+
+def is_classifier(model: Any) -> bool:
+    """Return whether a user's object can be cloned and fitted, and gives probabilities."""
+    needed = ("fit", "predict_proba", "get_params")
+    return not isinstance(model, type) and all(hasattr(model, name) for name in needed)
 
 
 def _divide_by_shares(proba: Floats, shares: Floats) -> Floats:

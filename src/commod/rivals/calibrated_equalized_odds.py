@@ -114,7 +114,7 @@ class CalibratedEqualizedOdds(AwareRival):
         super()._check_parameters()
         if self.cost is None:
             return
-        check_choice(self.cost, "cost", COSTS)
+        check_choice(self.cost, "cost", tuple(COST_NAMES))
         measured = self._measured_cost()
         if measured not in ("weighted", self.cost):
             raise InputError(
@@ -212,7 +212,6 @@ class CalibratedEqualizedOdds(AwareRival):
         return np.where(withheld & (rows.group >= 0), base_rates, rows.base.scores)
 
 
-COSTS = ("fnr", "fpr", "weighted")
 ROUNDING = 1e-12  # costs that differ by less are equal
 
 
@@ -251,20 +250,17 @@ def group_costs(
     >>> found.costs.round(3), found.trivial
     (array([0.3]), array([0.5]))
     """
+    counted = {"fnr": label, "fpr": ~label, "weighted": np.ones_like(label)}[cost]
 
-    def total(values: Floats) -> Floats:
-        return np.bincount(group, values, minlength=n_groups).astype(np.float64)
+    def mean(values: Any, weight: Floats) -> Floats:
+        totals, sizes = (np.bincount(group, w, n_groups) for w in (weight * values, weight))
+        with np.errstate(invalid="ignore"):
+            return np.asarray(totals / sizes)
 
-    with np.errstate(invalid="ignore"):
-        base_rates = total(weight * label) / total(weight)
-        if cost == "weighted":
-            missed = np.where(label, 1 - scores, scores)
-            trivial = 2 * base_rates * (1 - base_rates)
-            return GroupCosts(total(weight * missed) / total(weight), trivial, base_rates)
-        counted = weight * (label if cost == "fnr" else ~label)
-        missed = 1 - scores if cost == "fnr" else scores
-        costs = total(counted * missed) / total(counted)
-    return GroupCosts(costs, 1 - base_rates if cost == "fnr" else base_rates, base_rates)
+    costs = mean(np.where(label, 1 - scores, scores), weight * counted)
+    rates = mean(label, weight)
+    trivial = {"fnr": 1 - rates, "fpr": rates, "weighted": 2 * rates * (1 - rates)}
+    return GroupCosts(costs, trivial[cost], rates)
 
 
 def required_rates(costs: Floats, trivial: Floats) -> Floats:

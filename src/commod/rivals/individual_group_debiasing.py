@@ -15,7 +15,7 @@ from commod._data.tables import as_matrix, from_native
 from commod._text import did_you_mean, list_names
 from commod.exceptions import InputError
 from commod.metrics._constraint import PARITY
-from commod.rivals._group_model import GroupModel, fit_group_model
+from commod.rivals._group_model import GroupModel, fit_group_model, is_classifier
 from commod.rivals._rows import HALF, DecisionRows, RivalFitRows, at_half, find_group
 from commod.rivals.base import AwareRival, ScoredRival, number
 
@@ -149,12 +149,10 @@ class IndividualGroupDebiasing(ScoredRival, AwareRival):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        model = self.detector
-        is_classifier = all(hasattr(model, name) for name in ("fit", "predict_proba", "get_params"))
-        is_known = model is None or (isinstance(model, str) and model == "logistic")
-        if isinstance(model, type) or not (is_known or is_classifier):
+        is_named = isinstance(self.detector, str) and self.detector == "logistic"
+        if not (self.detector is None or is_named or is_classifier(self.detector)):
             raise InputError(
-                f"detector={model!r} is no classifier that can be fitted and gives "
+                f"detector={self.detector!r} is no classifier that can be fitted and gives "
                 "probabilities. Pass None, 'logistic', or a classifier that has fit and "
                 "predict_proba, such as RandomForestClassifier().",
                 parameter="detector",

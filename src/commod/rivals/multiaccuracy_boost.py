@@ -178,11 +178,9 @@ class MultiaccuracyBoost(ScoredRival, TermsRival):
         self.n_iter_ = path.best_round(n_rounds) if self.keep == "best" else n_rounds
         self.points_, self.intercepts_ = np.zeros((2, len(mean))), np.zeros(2)
         for positive in (False, True):
-            weights, intercept = path.total(self.n_iter_, positive, len(mean))
-            step = -float(self.learning_rate)
-            self.points_[int(positive)] = step * weights / scale
-            start = step * intercept - self.points_[int(positive)] @ mean
-            self.intercepts_[int(positive)] = start
+            table = -float(self.learning_rate) * path.total(self.n_iter_, positive, len(mean) + 1)
+            self.points_[int(positive)] = table[:-1] / scale
+            self.intercepts_[int(positive)] = table[-1] - self.points_[int(positive)] @ mean
 
     def _sentence(self) -> str:
         n_tried = len(self.accuracies_) - 1
@@ -250,22 +248,15 @@ class AuditedRows:
         return ~self.positive, self.positive, np.ones(len(self.positive), dtype=bool)
 
 
-class BoostRound(NamedTuple):
-    """One round: the set that it corrects, and the auditor's weights (d,) and intercept."""
-
-    audited: int
-    weights: Floats
-    intercept: float
-
-
 class BoostingPath(NamedTuple):
     """Every round of boosting, and what was measured before each round and after the last.
 
+    - `rounds`: the set that each round corrects, and its auditor: weights, then intercept (d + 1,).
     - `correlations`: the correlation of the three sets at each audit; −inf for a set without rows.
     - `accuracies`: the accuracy on held-out rows before each round, and after the last.
     """
 
-    rounds: list[BoostRound]
+    rounds: list[tuple[int, Floats]]
     correlations: list[Floats]
     accuracies: list[float]
 
@@ -273,13 +264,10 @@ class BoostingPath(NamedTuple):
         """Return how many of the first `n_rounds` give the best accuracy; the fewest of equals."""
         return int(np.argmax(self.accuracies[: n_rounds + 1]))
 
-    def total(self, n_rounds: int, positive: bool, width: int) -> tuple[Floats, float]:
+    def total(self, n_rounds: int, positive: bool, width: int) -> Floats:
         """Return the sum of the auditors of the first rounds, for rows of one base decision."""
-        weights, intercept = np.zeros(width), 0.0
-        for audited, more_weights, more in self.rounds[:n_rounds]:
-            if audited in (int(positive), EVERYONE):
-                weights, intercept = weights + more_weights, intercept + more
-        return weights, intercept
+        tables = [t for members, t in self.rounds[:n_rounds] if members in (positive, EVERYONE)]
+        return sum(tables, np.zeros(width))
 
 
 def signed_residuals(scores: Floats, label: Mask) -> Floats:
@@ -299,14 +287,6 @@ def signed_residuals(scores: Floats, label: Mask) -> Floats:
     return np.where(label, -size, size)
 
 
-class FittedAuditor(NamedTuple):
-    """A ridge regression: weights (d,) and intercept on the design, and h (n,) of every row."""
-
-    weights: Floats
-    intercept: float
-    predicted: Floats
-
-
 class RidgeAuditor:
     """Ridge regressions on the same weighted rows: the products of columns are computed once.
 
@@ -320,12 +300,11 @@ class RidgeAuditor:
         penalty = np.append(np.full(matrix.shape[1], ridge / n_rows), 0.0)
         self.factor = cho_factor(mean_products(matrix, self.share) + np.diag(penalty))
 
-    def fit(self, residuals: Floats) -> FittedAuditor:
-        """Return the regression of residuals (n,)."""
+    def fit(self, residuals: Floats) -> tuple[Floats, Floats]:
+        """Return the weights, intercept last (d + 1,), and the prediction of every row (n,)."""
         weighted = self.share * residuals
         table = cho_solve(self.factor, np.append(self.matrix.T @ weighted, weighted.sum()))
-        predicted = self.matrix @ table[:-1] + table[-1]
-        return FittedAuditor(table[:-1], float(table[-1]), predicted)
+        return table, self.matrix @ table[:-1] + table[-1]
 
 
 def unit_sum(weight: Floats) -> Floats:
@@ -357,11 +336,12 @@ def boost(
         residuals = signed_residuals(scores, rows.label)
         fitted = {k: auditor.fit(residuals) for k, auditor in auditors.items()}
         correlations = np.full(N_SETS, -np.inf)
-        for k, auditor in fitted.items():
-            correlations[k] = tested[k] @ (auditor.predicted * (scores - rows.label))
+        for k, (_, predicted) in fitted.items():
+            correlations[k] = tested[k] @ (predicted * (scores - rows.label))
         path.correlations.append(correlations)
         worst = int(np.argmax(correlations))
         if not correlations[worst] > alpha or len(path.rounds) == n_rounds:
             return path
-        path.rounds.append(BoostRound(worst, fitted[worst].weights, fitted[worst].intercept))
-        margin -= learning_rate * np.where(rows.sets[worst], fitted[worst].predicted, 0.0)
+        table, predicted = fitted[worst]
+        path.rounds.append((worst, table))
+        margin -= learning_rate * np.where(rows.sets[worst], predicted, 0.0)
