@@ -8,11 +8,9 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import Bounds, LinearConstraint, milp
 from sklearn.tree import DecisionTreeClassifier
 
 from commod._data.arrays import Floats, Mask
-from commod.bounds._integer import without_debug_lines
 from commod.exceptions import InputError
 from commod.metrics._constraint import PARITY
 from commod.rivals._rows import DecisionRows, RivalFitRows
@@ -44,8 +42,7 @@ class LeafRelabelling(Rival):
         on the discrimination is (1 − strength) times that of the base model.
     solver : str, default="greedy"
         "greedy" is the authors' algorithm: it adds the candidate with the largest reduction per
-        cost until the bound holds. "exact" finds the smallest cost: by enumeration for up to 25
-        candidates, otherwise by an integer programme.
+        cost until the bound holds. "exact" finds the smallest cost.
     objective : str, default="accuracy"
         The cost of a leaf: the accuracy that it loses on the fit rows ("accuracy"), which needs y,
         or the number of its fit rows ("changes"). A leaf whose inversion loses no accuracy has the
@@ -221,11 +218,7 @@ def leaf_effects(rows: RivalFitRows, leaves: Leaves, label: Mask | None) -> Leaf
     return LeafEffects(leaf, gain, cost, n_rows, float(rates[favoured] - rates[1 - favoured]))
 
 
-MAX_ENUMERATED = 25  # items; above, the halves have too many subsets
-
-SCALE = 30.0  # of the constraint: HiGHS allows an error of 1e-6; larger scales make it print more
-MAX_NODES = 1000  # of one integer programme; a limit in nodes gives the same result anywhere
-MAX_SECONDS = 10.0  # of one integer programme, for trees of thousands of leaves
+MAX_ENTRIES = 2**26  # of the table of sets and items; trees of thousands of leaves could need more
 
 
 class Cover(NamedTuple):
@@ -258,8 +251,13 @@ def greedy_cover(gain: Floats, cost: Floats, size: Floats, needed: float) -> Mas
 def cheapest_cover(gain: Floats, cost: Floats, size: Floats, needed: float) -> Cover:
     """Return the items of the smallest cost whose gains reach `needed`; of these, the smallest.
 
-    Up to 25 items are enumerated. Above that, HiGHS solves an integer programme; if it reaches
-    its limit, the result may not be optimal.
+    Items are added one by one, the largest gain per cost first. Of all sets of these items, those
+    are kept that may still be the best:
+
+    - No other set gains as much, and costs less or, of equals, is smaller.
+    - With the best of the items to come, a set costs no more than the greedy choice.
+
+    If there are too many of them, a part is kept, and the result may not be optimal.
 
     Examples
     --------
@@ -269,72 +267,30 @@ def cheapest_cover(gain: Floats, cost: Floats, size: Floats, needed: float) -> C
     """
     if needed <= ROUNDING:
         return Cover(np.zeros(len(gain), dtype=np.bool_), True)
-    if len(gain) <= MAX_ENUMERATED:
-        return Cover(_enumerated(gain, cost, size, needed), True)
-    return _programmed(gain, cost, size, needed)
-
-
-def _enumerated(gain: Floats, cost: Floats, size: Floats, needed: float) -> Mask:
-    """Return the best of all subsets: each subset of one half meets its best partner.
-
-    The subsets of the second half are sorted by gain. Then the partners that gain enough are the
-    last ones, and the best of the last ones is known for each position.
-    """
-    half = len(gain) // 2
-    first, second = _subsets(half), _subsets(len(gain) - half)
-    sums = [(first @ values[:half], second @ values[half:]) for values in (gain, cost, size)]
-    (gain_1, gain_2), (cost_1, cost_2), (size_1, size_2) = sums
-    by_gain = np.argsort(gain_2, kind="stable")
-    rank = np.empty(len(second), dtype=np.intp)
-    by_cost = np.lexsort([size_2, cost_2])
-    rank[by_cost] = np.arange(len(second))
-    best_of_last = by_cost[np.minimum.accumulate(rank[by_gain][::-1])[::-1]]
-    position = np.searchsorted(gain_2[by_gain], needed - ROUNDING - gain_1)
-    rows = np.flatnonzero(position < len(second))
-    if not len(rows):  # the gains of all items are not enough
-        return np.ones(len(gain), dtype=np.bool_)
-    partner = best_of_last[position[rows]]
-    total_cost, total_size = cost_1[rows] + cost_2[partner], size_1[rows] + size_2[partner]
-    best = np.lexsort([total_size, total_cost])[0]
-    return np.concatenate([first[rows[best]], second[partner[best]]]).astype(np.bool_)
-
-
-def _subsets(n_items: int) -> NDArray[np.int8]:
-    """Return all subsets, shape (2 ** n_items, n_items), as zeros and ones."""
-    numbers = np.arange(1 << n_items)[:, None]
-    return (numbers >> np.arange(n_items) & 1).astype(np.int8)
-
-
-def _programmed(gain: Floats, cost: Floats, size: Floats, needed: float) -> Cover:
-    """Return the solution of the integer programme; the greedy one where HiGHS has found none.
-
-    Sizes only break ties of the cost, and only approximately: together they count a quarter of a
-    step between two sums of costs. HiGHS stops half a step from its bound. So it proves the
-    smallest cost where costs are whole numbers, with steps of 1; other costs have no smallest step.
-    """
     greedy = greedy_cover(gain, cost, size, needed)
-    step = 1.0 if (cost == np.round(cost)).all() else 1e-3 * cost[cost > 0].min()
-    tie = 0.25 * step / max(size.sum(), 1.0)
-    with without_debug_lines():
-        solution = milp(
-            cost + tie * size,
-            integrality=np.ones(len(gain)),
-            bounds=Bounds(0, 1),
-            constraints=LinearConstraint(SCALE / needed * gain[None], lb=SCALE),
-            options={
-                "mip_rel_gap": 0.5 * step / max(cost @ greedy, step),
-                "node_limit": MAX_NODES,
-                "time_limit": MAX_SECONDS,
-                # With presolving, HiGHS writes many lines of its own to the screen; else very few.
-                "presolve": False,
-            },
-        )
-    if solution.x is None:
-        return Cover(greedy, False)
-    chosen = solution.x > 0.5
-    if gain[chosen].sum() < needed - ROUNDING:  # HiGHS rounds: add what is still needed
-        others = np.flatnonzero(~chosen)
-        missing = needed - gain[chosen].sum()
-        chosen[others[greedy_cover(gain[others], cost[others], size[others], missing)]] = True
-        return Cover(chosen, False)
-    return Cover(chosen, solution.status == 0)
+    most, enough, is_optimal = (1 + ROUNDING) * float(cost @ greedy), needed - ROUNDING, True
+    items = np.lexsort([size, cost / gain])
+    to_come = np.append(np.cumsum(gain[items][::-1])[::-1][1:], 0.0)
+    next_price = np.append((cost / gain)[items][1:], 0.0)
+    gains, costs, sizes = np.zeros(1), np.zeros(1), np.zeros(1)
+    chosen = np.zeros((1, len(gain)), dtype=np.bool_)
+    for item, rest, price in zip(items, to_come, next_price, strict=True):
+        gains = np.minimum(np.append(gains, gains + gain[item]), enough)
+        costs, sizes = np.append(costs, costs + cost[item]), np.append(sizes, sizes + size[item])
+        chosen = np.concatenate([chosen, chosen])
+        chosen[len(chosen) // 2 :, item] = True
+        missing = enough - gains
+        left = np.flatnonzero((missing <= rest + ROUNDING) & (costs + missing * price <= most))
+        left = left[np.lexsort([sizes[left], costs[left], missing[left]])]
+        rank = np.empty(len(left), dtype=np.intp)
+        rank[np.lexsort([sizes[left], costs[left]])] = np.arange(len(left))
+        left = left[rank == np.minimum.accumulate(rank)]
+        step = -(-len(left) * len(gain) // MAX_ENTRIES)
+        if step > 1:
+            left, is_optimal = left[::step], False
+        gains, costs, sizes, chosen = gains[left], costs[left], sizes[left], chosen[left]
+    reached = np.flatnonzero(gains >= enough)
+    if not len(reached):  # the gains of all items are not enough, or the best sets were left out
+        return Cover(greedy, is_optimal)
+    best = reached[np.lexsort([sizes[reached], costs[reached]])[0]]
+    return Cover(chosen[best], is_optimal)
