@@ -86,7 +86,7 @@ def test_a_lower_bar_is_said_in_the_status_and_in_the_patch(rows):
     update = fit((X, y, group), min_category_size=5, borderline=0.1)
     small = {"town = five": "'five', a value of 5", "town = nineteen": "'nineteen', a value of 19"}
     assert small.keys() <= dict(update.scorecard_.rows()).keys()
-    sentence = r"[23] terms of the scorecard describe fewer than 20 people, because"
+    sentence = r"[23] terms of the scorecard describe fewer than 20 people each, because"
     assert re.search(sentence, update.status_)
     assert re.search(sentence, update.to_patch().to_text().replace("\n", " "))
     problems = "\n".join(update.to_patch().verify(X, group).problems)
@@ -104,7 +104,7 @@ def test_commod_says_a_lower_bar_too(rows):
     X, y, group = rows
     settings = {"epochs": 1, "min_category_size": 5, "random_state": 0}
     update = COMMOD(ScoreColumn("score"), **settings).fit(X, y, sensitive_features=group)
-    assert "fewer than 20 people, because" in update.status_
+    assert "fewer than 20 people each, because" in update.status_
 
 
 def towns(n, n_towns, *, tells=0.0, seed=0):

@@ -424,7 +424,7 @@ def test_hard_limits_hold_where_the_target_gives_way(model, rows, constraints, h
         y_true=y,
         direction=update.direction,
     )
-    assert f"needs at least {limit.rate:.1%} of the decisions changed" in update.status_
+    assert f"at least {limit.rate:.1%} of the decisions have to change" in update.status_
     assert f"{name} is {cap:.1%}" in update.status_
 
 

@@ -48,7 +48,7 @@ def measured(update, rows, change, **settings):
 
 
 def said(update):
-    return " ".join(further_sentences(update._facts))
+    return " ".join([update.status_, *further_sentences(update._facts)])
 
 
 @pytest.mark.parametrize("direction", ["gains_only", "losses_only"])

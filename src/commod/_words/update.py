@@ -22,6 +22,7 @@ from commod._text import (
     list_names,
     most_change_text,
     n_of,
+    number,
     outscoring_text,
     plain,
     shorten,
@@ -36,6 +37,7 @@ DRAWS_LEVEL = 0.95  # of the interval where probabilities are calibrated
 MAX_ALIKE = 0.99  # decisions of which a larger share are alike no longer tell people apart
 LONGEST_NAME = 40  # characters of a group
 NOTICED_NEARNESS = 0.05
+EVEN = 0.5  # share of pairs in which neither side scores higher
 
 
 @dataclass(frozen=True)
@@ -250,6 +252,7 @@ def _notices(facts: UpdateFacts) -> Iterator[str]:
     yield _missed_text(facts)
     yield from _standing_texts(facts)
     yield _losses_text(facts)
+    yield from outscoring_sentences(facts.outscoring, is_adverse=True)
     yield _left_out_text(facts)
     yield from _strata_left_out_texts(facts)
     yield _unknown_text(facts)
@@ -349,14 +352,15 @@ def _asked(facts: UpdateFacts) -> str:
 
 def _needed_text(facts: UpdateFacts, target: AskedTarget, needed: float) -> str:
     """Return how many changes a missed target needs, and what is in the way."""
-    asked = _asked(facts)
     if math.isinf(needed):
-        return f"{asked} cannot be reached with direction={target.direction!r} by any update."
+        return f"No update with direction={target.direction!r} can reach it."
     known = facts.limit is None or not facts.limit.by_probability
     knowing = f"even for a method that knows {_what_is_known(by_group=known)}"
-    text = f"{asked} needs at least {needed:.1%} of the decisions changed, {knowing}"
+    asked = _asked(facts)
+    asked = asked[0].lower() + asked[1:]
+    text = f"To reach {asked}, at least {needed:.1%} of the decisions have to change, {knowing}"
     if math.isnan(needed):
-        text = f"How many changes {asked[0].lower()}{asked[1:]} needs is not known"
+        text = f"How many changes {asked} needs is not known"
     named = [f"max_{name} is {cap:.1%}" for name, cap in target.caps.items()]
     reason = ", ".join(named) or "no update of these columns was found that reaches it"
     if target.edits:
@@ -462,7 +466,8 @@ def _unknown_text(facts: UpdateFacts) -> str:
     if math.isfinite(low):
         which = "which is exact" if unknown.is_exact else "a proven bound"
         text += (
-            f" Whatever the unknown groups are, it lies between {low:.3f} and {high:.3f}, {which}."
+            f" Whatever the unknown groups are, the {metric} lies between {low:.3f} and "
+            f"{high:.3f}, {which}."
         )
     return text
 
@@ -481,8 +486,8 @@ def _edit_text(facts: UpdateFacts) -> str:
         return ""
     edits = facts.target.edits
     last = edits[-1]
-    by = "" if last.by is None else f", the last time by {plain(last.by)}"
-    times = "once" if len(edits) == 1 else f"{len(edits)} times"
+    times, who = ("once", "") if len(edits) == 1 else (f"{len(edits)} times", "the last time ")
+    by = "" if last.by is None else f", {who}by {plain(last.by)}"
     text = f"The scorecard was edited by hand {times}{by}."
     if last.offset == "keep":
         text += " The cut is that of the earlier update."
@@ -494,8 +499,9 @@ def _small_terms_text(facts: UpdateFacts) -> str:
     if not n:
         return ""
     return (
-        f"{n_of(n, 'term')} of the scorecard {verb(n, 'describe')} fewer than {smallest} people, "
-        f"because min_category_size is below {smallest}. Such a term may tell about single people."
+        f"{n_of(n, 'term')} of the scorecard {verb(n, 'describe')} fewer than {smallest} people "
+        f"each, because min_category_size is below {smallest}. Such a term may tell about single "
+        "people."
     )
 
 
@@ -540,11 +546,10 @@ def _goals_text(facts: UpdateFacts) -> str:
 def _expected_text(facts: UpdateFacts) -> str:
     """Return the values that are expected of all constraints, with the interval of the first."""
     assert facts.target is not None
+    # a value that misses its bound must not read as if it were equal to it
+    is_missed = not facts.target.is_expected
     texts = [
-        distinct(goal.expected, goal.bound, digits=3)
-        if goal.bound is not None
-        else f"{goal.expected:.3f}"
-        for goal in facts.goals
+        distinct(goal.expected, goal.bound if is_missed else None, digits=3) for goal in facts.goals
     ]
     low, high = facts.target.interval
     texts[0] += f" ({LEVEL:.0%} interval for as many people: {low:.3f} to {high:.3f})"
@@ -576,7 +581,7 @@ def _figures_line(facts: UpdateFacts) -> str:
 
 
 def _before_and_after(name: str, before: float, after: float) -> str:
-    return f"{name} {before:.3f} → {after:.3f}"
+    return f"{name} {number(before, 3)} → {number(after, 3)}"
 
 
 def _changes_line(facts: UpdateFacts) -> str:
@@ -658,7 +663,10 @@ def _smallest_cell(facts: UpdateFacts) -> str:
 def further_sentences(facts: UpdateFacts) -> list[str]:
     """Return what else is known: expected changes, how changed people score, and remarks."""
     target = facts.target
-    sentences = [*_expected_sentences(target), *outscoring_sentences(facts.outscoring)]
+    sentences = [
+        *_expected_sentences(target),
+        *outscoring_sentences(facts.outscoring, is_adverse=False),
+    ]
     if target is not None and facts.promise is None and facts.change_rate:
         if target.direction_kept != target.direction:
             chosen = "gains" if target.direction_kept == "gains_only" else "losses"
@@ -689,9 +697,18 @@ def _expected_sentences(target: AskedTarget | None) -> Iterator[str]:
         yield f"{text}."
 
 
-def outscoring_sentences(figures: Mapping[str, Estimate]) -> list[str]:
-    """Return a sentence for gains and one for losses; none for what does not occur."""
-    return list(filter(None, (outscoring_text(change, one) for change, one in figures.items())))
+def outscoring_sentences(figures: Mapping[str, Estimate], *, is_adverse: bool) -> list[str]:
+    """Return how those who gain, and those who lose, score beside others who do not change.
+
+    It is adverse if people with worse scores clearly gain, or people with better scores lose. There
+    is no sentence for what does not occur.
+    """
+    texts = (
+        outscoring_text(change, one)
+        for change, one in figures.items()
+        if is_adverse == (one.high is not None and one.high < EVEN)
+    )
+    return list(filter(None, texts))
 
 
 def _edit_sentences(last: EditRecord) -> Iterator[str]:
