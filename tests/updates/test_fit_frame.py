@@ -19,6 +19,7 @@ from commod.metrics import p_rule
 from commod.scorecard import distances
 from commod.updates import _fit_rows
 from commod.updates import _frame_fit as frame_cut
+from commod.updates._promise import find_asked
 
 FEATURES = ["size", "skill", "branch"]
 
@@ -82,7 +83,8 @@ def fit_in_memory(table=TABLE, key="id", columns=None, **params):
     if key is None:
         return update.fit(X, table["y"], sensitive_features=groups, sample_weight=weight)
     hashes = key_hashes(table[key].to_numpy())
-    update._fit_prepared(update._prepare(X, table["y"], groups, weight, hashes=hashes))
+    problem = update._prepare(X, table["y"], groups, weight, hashes=hashes)
+    update._store_fit(*find_asked(problem))
     return update
 
 

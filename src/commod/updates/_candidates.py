@@ -38,6 +38,7 @@ from commod.updates._found_update import (
 )
 from commod.updates._interface import FittedCandidate
 from commod.updates._problem import FitProblem
+from commod.updates._promise import find_asked
 from commod.updates._targeted import TargetedUpdate, set_target
 from commod.updates.ratio import RatioRows
 
@@ -99,7 +100,7 @@ class CountedCandidate:
         """Return the update, fitted for its own target, with all figures on the fit rows."""
         update = self.unfitted()
         update._check_parameters()
-        update._fit_problem(self.problem.with_asked(update._asked()))
+        update._store_fit(*find_asked(self.problem.with_asked(update._asked())))
         return update
 
     def unfitted(self) -> TargetedUpdate:

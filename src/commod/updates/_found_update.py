@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from commod._data.arrays import Floats, Mask
 from commod._data.base_model import BaseScores, training_signs
-from commod._data.encoding import Encoding, TermTable
+from commod._data.encoding import Encoding, NumericTerms, TermTable
 from commod._evidence.cut import Path, Stop, path_of, stop_on
 from commod._evidence.points import Points, dense_rows, design_of, significant
 from commod._evidence.search import (
@@ -437,6 +437,14 @@ def concepts_by_column(problem: FitProblem, given: Points) -> NDArray[np.intp]:
     whole = Concepts(weights, np.eye(N_CONCEPTS)[0], 0.0)
     split = by_column(whole, problem.encoding, problem.terms, problem.scale, problem.rows.weight)
     return np.abs(split.weights * split.contributions[:, None]).argmax(axis=0)
+
+
+def columns_of_codes(card: Scorecard, code_columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns with points per unit that may hold codes of categories."""
+    per_unit = {c.name for c in card.encoding.columns if isinstance(c, NumericTerms)}
+    pairs = zip(card.encoding.term_columns, card.points, strict=True)
+    has_points = {column for column, points in pairs if points and column in per_unit}
+    return tuple(name for name in code_columns if name in has_points)
 
 
 def concept_of_terms(card: Scorecard) -> NDArray[np.intp]:

@@ -43,7 +43,7 @@ from commod.patch.frames import Applied, total_of
 from commod.scorecard import Scorecard
 from commod.updates._candidates import CountedCandidate, sweep_targets
 from commod.updates._fit_rows import FitRows, check_both_decisions, hash_bound, may_come_whole
-from commod.updates._found_update import AllPeople, CountedPeople, fit_update, scorecard_of
+from commod.updates._found_update import AllPeople, CountedPeople, scorecard_of
 from commod.updates._frame_rows import (
     MAX_WEIGHT_DEVIATION,
     FrameTable,
@@ -61,7 +61,7 @@ from commod.updates._frame_rows import (
 )
 from commod.updates._interface import read_numbers
 from commod.updates._problem import FitProblem, check_monotone
-from commod.updates._promise import fit_promise
+from commod.updates._promise import find_asked
 from commod.updates._targeted import (
     TargetedUpdate,
     check_labels_given,
@@ -79,10 +79,7 @@ def fit_frame(update: TargetedUpdate, frame: Any, named: NamedColumns) -> WholeT
     if whole is not None:
         return whole
     problem, people = read_parts(update, table)
-    if update.confidence is not None:
-        update._store_fit(*fit_promise(problem))
-    else:
-        update._store_fit(fit_update(problem, people))
+    update._store_fit(*find_asked(problem, people))
     return None
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from commod._data.encoding import NumericTerms
 from commod._text import (
     EVIDENCE,
     Table,
@@ -21,6 +20,7 @@ from commod._text import (
     snippet,
 )
 from commod._words.update import further_sentences, status_lines
+from commod.updates._found_update import columns_of_codes
 
 MAX_TERMS = 15
 MAX_NAMED_COLUMNS = 2
@@ -29,9 +29,10 @@ MAX_NAMED_COLUMNS = 2
 def notebook_html(update: Any, diagram: str) -> str:
     """Return a fitted update as HTML, with scikit-learn's own diagram folded below it."""
     sentences = [*status_lines(update._facts), *further_sentences(update._facts)]
-    sentences += filter(None, [codes_text(columns_of_codes(update))])
     tables = [figures_table(update)]
-    if getattr(update, "scorecard_", None) is not None:
+    if (card := getattr(update, "scorecard_", None)) is not None:
+        codes = columns_of_codes(card, getattr(update, "_code_columns", ()))
+        sentences += filter(None, [codes_text(codes)])
         tables += _scorecard_tables(update)
         if (rule := update.scorecard_.rule) is not None:  # the table says it otherwise
             max_margin = update._allowed_changes().max_margin
@@ -96,14 +97,3 @@ def _scorecard_tables(update: Any) -> list[Table]:
         caption = "Concepts: one way to group the terms; only the total is identified by the data"
         tables.append((caption, ["concept", f"weight in {total}", "columns"], concepts))
     return tables
-
-
-def columns_of_codes(update: Any) -> tuple[str, ...]:
-    """Return the columns with points per unit that may hold codes of categories."""
-    card = getattr(update, "scorecard_", None)
-    if card is None:
-        return ()
-    per_unit = {c.name for c in card.encoding.columns if isinstance(c, NumericTerms)}
-    pairs = zip(card.encoding.term_columns, card.points, strict=True)
-    has_points = {column for column, points in pairs if points and column in per_unit}
-    return tuple(name for name in getattr(update, "_code_columns", ()) if name in has_points)

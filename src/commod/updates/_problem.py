@@ -243,30 +243,9 @@ class FitProblem:
         value = self.rows.fairness(self.constraint, self.rows.base.decisions)
         return self.constraint.least_fair if np.isnan(value) else value
 
-    def _limit(self, target: float, moves: tuple[bool, bool], is_rough: bool) -> KnownLimit | None:
-        """Return the fewest changes in some directions; None where no decisions are enough.
-
-        `moves` says whether decisions may be raised, and lowered.
-        """
-        bounds = self.compared.asked_bounds(target)
-        question = (*bounds, moves, is_rough)
-        if question not in self._known_limits:
-            n_raisable, n_lowerable = self._n_changeable
-            self._known_limits[question] = self.compared.fewest(
-                self.rows.base.decisions,
-                bounds,
-                may_raise=moves[0],
-                may_lower=moves[1],
-                n_raisable=n_raisable,
-                n_lowerable=n_lowerable,
-                time_limit=ROUGH_SECONDS if is_rough else LIMIT_SECONDS,
-                is_rough=is_rough,
-            )
-        return self._known_limits[question]
-
     @cached_property
     def _known_limits(self) -> dict[tuple[Any, ...], KnownLimit | None]:
-        """Return the answers of `_limit` so far: a search asks the same several times."""
+        """Return the answers of `limit` so far: a search asks the same several times."""
         return {}
 
     @cached_property
@@ -288,10 +267,23 @@ class FitProblem:
         `raise_only` restricts the direction: True to raising, False to lowering. For several
         constraints it may be a proven lower bound; a rough one is found sooner.
         """
-        moves = (self.may_raise, self.may_lower)
-        known = self._limit(
-            target, moves if raise_only is None else (raise_only, not raise_only), is_rough
-        )
+        moves = self.may_raise, self.may_lower
+        moves = moves if raise_only is None else (raise_only, not raise_only)
+        bounds = self.compared.asked_bounds(target)
+        question = (*bounds, moves, is_rough)
+        if question not in self._known_limits:
+            n_raisable, n_lowerable = self._n_changeable
+            self._known_limits[question] = self.compared.fewest(
+                self.rows.base.decisions,
+                bounds,
+                may_raise=moves[0],
+                may_lower=moves[1],
+                n_raisable=n_raisable,
+                n_lowerable=n_lowerable,
+                time_limit=ROUGH_SECONDS if is_rough else LIMIT_SECONDS,
+                is_rough=is_rough,
+            )
+        known = self._known_limits[question]
         return float("inf") if known is None else known[0] / self.rows.n_people
 
     def is_exact_limit(self, target: float) -> bool:
@@ -301,7 +293,9 @@ class FitProblem:
         """
         if self.compared.is_simple or self.rows.probabilities is not None:
             return True
-        known = self._limit(target, (self.may_raise, self.may_lower), is_rough=False)
+        self.limit(target, is_rough=False)
+        moves = self.may_raise, self.may_lower
+        known = self._known_limits[*self.compared.asked_bounds(target), moves, False]
         return known is None or known[1]
 
     # -- what changes do -----------------------------------------------------------------------

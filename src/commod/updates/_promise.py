@@ -25,19 +25,40 @@ from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 from commod.updates._fit_rows import FitRows
 from commod.updates._found_update import (
+    AllPeople,
     FittedUpdate,
     card_of,
     decisions_of,
     fit_direction,
+    fit_update,
     has_enough_people,
     is_degenerate,
 )
-from commod.updates._problem import FitProblem
+from commod.updates._problem import FitProblem, point_problem
 
 Failure = Literal["", "degenerate", "unfair", "too few rows"]
 Table = tuple[NDArray[np.int64], NDArray[np.int64]]  # sizes and positives of the cells
 
 N_TESTED_TARGETS = 24  # between the target and parity, for the updates that a promise is tested on
+
+
+def find_asked(
+    problem: FitProblem, people: AllPeople | None = None
+) -> tuple[FittedUpdate, PromiseTest | None]:
+    """Return the update that a problem asks for; with `confidence`, the one whose promise holds.
+
+    `people` are all people, if they are more than the rows of the problem. A promise rests on the
+    rows that points come from: half of them fit, and half of them test.
+    """
+    asks_promise = problem.asked.confidence is not None
+    if not asks_promise:
+        problem.rows.columns.clear()  # only a promise encodes them again, and they are large
+    part = point_problem(problem) if people is None else problem
+    if asks_promise:
+        return fit_promise(part)
+    if part is not problem:
+        people = AllPeople(problem)
+    return fit_update(part, people), None
 
 
 def fit_promise(problem: FitProblem) -> tuple[FittedUpdate, PromiseTest]:

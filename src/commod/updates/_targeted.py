@@ -27,25 +27,22 @@ from commod.metrics._language import bounded
 from commod.scorecard import DISTANCE_COLUMN, SCORE_EDITS, Scorecard
 from commod.updates import _status as status
 from commod.updates._found_update import (
-    AllPeople,
     Expectation,
     FittedUpdate,
     UnknownGroupFigures,
     UpdateSearch,
     card_of,
+    columns_of_codes,
     decisions_of,
-    fit_update,
     is_degenerate,
     ratio_on,
 )
 from commod.updates._interface import AllowedChanges, tell
-from commod.updates._notebook import columns_of_codes
 from commod.updates._problem import (
     Asked,
     FitProblem,
     metric_interval,
     moves_of,
-    point_problem,
     smallest_share,
 )
 from commod.updates._promise import PromiseTest
@@ -194,11 +191,6 @@ class TargetedUpdate(RatioUpdate):
 
     # -- storing a fit ---------------------------------------------------------------------
 
-    def _fit_problem(self, problem: FitProblem) -> None:
-        """Find the update of a problem, and store it with its figures."""
-        part = point_problem(problem)
-        self._store_fit(fit_update(part, None if part is problem else AllPeople(problem)))
-
     def _store_fit(self, fitted: FittedUpdate, test: PromiseTest | None = None) -> None:
         """Store an update in the direction that it keeps, with its figures on all people.
 
@@ -222,7 +214,7 @@ class TargetedUpdate(RatioUpdate):
         self.term_names_ = problem.encoding.term_names
         self.scorecard_ = card
         assert card.rule is not None
-        codes = columns_of_codes(self)
+        codes = columns_of_codes(card, self._code_columns)
         self.search_ = UpdateSearch(problem.direction, card.rule.nearness, codes)
         n_people = problem.terms.n_people(problem.rows.weight)
         self._n_small_terms = status.n_small_terms(n_people, card.points)

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
@@ -75,6 +75,9 @@ FLAGS = frozenset(  # parameters that are True or False; progress may be None
 )
 COPIED = (list, set, dict, np.ndarray)  # parameters that a user may change in place
 LARGEST_WEIGHT = 1e9  # of a loss, a strength or a learning rate: beyond it, sums overflow
+
+
+read_text = lru_cache(maxsize=64, typed=True)(read_constraints)  # an update asks it often
 
 
 @dataclass(frozen=True)
@@ -161,8 +164,9 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _stated(self) -> AllOf:
         """Return all constraints that the parameters state."""
-        target = self._fitted_param("target", None)
-        return read_constraints(self._fitted_param("constraints"), target)
+        constraints, target = self._fitted_param("constraints"), self._fitted_param("target", None)
+        is_plain = isinstance(constraints, str) and isinstance(target, int | float | None)
+        return (read_text if is_plain else read_constraints)(constraints, target)
 
     def _standing(self) -> tuple[FairnessConstraint, ...]:
         """Return the other constraints, which keep their bounds."""

@@ -43,7 +43,7 @@ from commod.updates._problem import (
     check_monotone,
     point_problem,
 )
-from commod.updates._promise import fit_promise
+from commod.updates._promise import find_asked
 from commod.updates._targeted import (
     TargetedUpdate,
     check_controlled_parameters,
@@ -305,7 +305,7 @@ class ControlledDebiaser(TargetedUpdate):
         """
         with self._as_it_was_on_error():
             groups = given_groups(self, X, sensitive_features, sensitive_probabilities)
-            self._fit_prepared(self._prepare(X, y, groups, sample_weight))
+            self._store_fit(*find_asked(self._prepare(X, y, groups, sample_weight)))
         if not self.reached_ or self.promised_ is False:
             warnings.warn(self.status_, TargetWarning, stacklevel=2)
         return self
@@ -384,7 +384,8 @@ pandas frame, or path of Parquet files
         with self._as_it_was_on_error(), scoring as (scored, with_score):
             whole = fit_frame(self, scored, with_score)
             if whole is not None:
-                self._fit_prepared(self._prepare(*whole[:4], hashes=whole.hashes))
+                problem = self._prepare(*whole[:4], hashes=whole.hashes)
+                self._store_fit(*find_asked(problem))
         if not self.reached_ or self.promised_ is False:
             warnings.warn(self.status_, TargetWarning, stacklevel=2)
         return self
@@ -510,17 +511,6 @@ pandas frame, or path of Parquet files
         asked = self._asked()
         check_monotone(asked.monotone, [column.name for column in rows.columns])
         return asked.problem(ordered_by_hash(rows), encoding)
-
-    def _fit_prepared(self, problem: FitProblem) -> None:
-        """Find the update of a problem, or the one whose promise holds, and store it.
-
-        A promise rests on the rows that points come from: half of them fit, and half of them test.
-        """
-        if self.confidence is not None:
-            self._store_fit(*fit_promise(point_problem(problem)))
-        else:
-            problem.rows.columns.clear()  # only a promise encodes them again, and they are large
-            self._fit_problem(problem)
 
     # -- parameters ---------------------------------------------------------------------
 
