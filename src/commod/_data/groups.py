@@ -101,20 +101,15 @@ def read_groups(sensitive_features: Any, n_rows: int, unknown: str = "error") ->
     they mean "missing". Groups that are read already are returned as they are.
     """
     groups = read_groups_or_unknown(sensitive_features, n_rows, unknown)
-    if unknown == "ignore":
-        _check_no_blank(groups)
-    return groups
-
-
-def _check_no_blank(groups: Groups) -> None:
     values = (v for g in groups.labels for v in (g if isinstance(g, tuple) else (g,)))
     blank = next((v for v in values if isinstance(v, str) and not v.strip()), None)
-    if blank is not None:
+    if unknown == "ignore" and blank is not None:
         raise InputError(
             f"sensitive_features has the group {blank!r}, and unknown_groups='ignore' keeps only "
             "None, NaN and NA without a group. Replace such texts by None, or give them a name.",
             parameter="sensitive_features",
         )
+    return groups
 
 
 def read_groups_or_unknown(sensitive_features: Any, n_rows: int, unknown: str = "ignore") -> Groups:
@@ -138,9 +133,8 @@ def read_groups_or_unknown(sensitive_features: Any, n_rows: int, unknown: str = 
             parameter="sensitive_features",
         )
     hint = ", or a table of several columns"
-    columns = [code_values(values, "sensitive_features", "group", hint) for values in table]
-    for coded in columns:
-        check_values(coded, "sensitive_features", "sensitive_features", n_rows)
+    place = "sensitive_features"
+    columns = [code_values(values, n_rows, place, place, "group", hint) for values in table]
     is_missing = np.any([coded.codes < 0 for coded in columns], axis=0)
     if is_missing.all() or (is_missing.any() and unknown != "ignore"):
         raise _missing_groups(int(is_missing.sum()), n_rows)
@@ -251,23 +245,23 @@ def array_of_values(values: Any) -> NDArray[Any]:
 
 
 def code_values(
-    values: Any, place: str, kind: str, hint: str = "", parameter: str = "sensitive_features"
+    values: Any, n_rows: int, place: str, parameter: str, kind: str, hint: str = ""
 ) -> Coded:
-    """Return codes of a series or an array (n,); values that cannot name a `kind` are refused."""
+    """Return codes of a series or an array (n_rows,); values that cannot name a `kind` are refused.
+
+    So is text that no file can hold.
+    """
     try:
-        return code_array(values) if isinstance(values, np.ndarray) else code_series(values)
+        coded = code_array(values) if isinstance(values, np.ndarray) else code_series(values)
     except TypeError as error:
         raise InputTypeError(
             f"{place} holds values that cannot name a {kind} ({error}). Pass one number or text "
             f"per row{hint}.",
             parameter=parameter,
         ) from error
-
-
-def check_values(coded: Coded, place: str, parameter: str, n_rows: int) -> None:
-    """Refuse codes of another number of rows, and text that no file can hold."""
     check_length(coded.codes, place, n_rows)
     check_text((value for value in coded.values if isinstance(value, str)), place, parameter)
+    return coded
 
 
 def sorted_groups(coded: Coded) -> Groups:
@@ -428,7 +422,8 @@ def _as_table(probabilities: Any) -> tuple[NDArray[np.float64], tuple[Hashable, 
     native = from_native(probabilities, NAME)
     labels: tuple[Hashable, ...] | None = None
     if isinstance(native, nw.DataFrame):
-        labels = tuple(_column_labels(probabilities, native))
+        # pandas may have names that are no text
+        labels = tuple(map(plain, getattr(probabilities, "columns", native.columns)))
         probabilities = native.to_numpy()
     elif isinstance(native, nw.Series):
         probabilities = native.to_numpy()
@@ -447,12 +442,6 @@ def _as_table(probabilities: Any) -> tuple[NDArray[np.float64], tuple[Hashable, 
             parameter=NAME,
         )
     return values, tuple(range(values.shape[1])) if labels is None else labels
-
-
-def _column_labels(frame: Any, native: nw.DataFrame[Any]) -> list[Hashable]:
-    """Return the names of the columns; pandas may have names that are no text."""
-    names = getattr(frame, "columns", native.columns)
-    return [plain(name) for name in names]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -529,8 +518,7 @@ def read_stratum_column(
     what the caller passed it as.
     """
     place = f"{parameter}[{name!r}]" if name != parameter else parameter
-    coded = code_values(values, place, "stratum", parameter=parameter)
-    check_values(coded, place, parameter, n_rows)
+    coded = code_values(values, n_rows, place, parameter, "stratum")
     refuse_missing(int((coded.codes < 0).sum()), n_rows, place, parameter)
     return sorted_groups(coded)
 

@@ -86,27 +86,15 @@ def read_label_pair(
 
 def read_scores(values: Any, name: str) -> NDArray[np.float64]:
     """Return one score in [0, 1] per row, shape (n,) with n ≥ 1."""
-    try:
-        scores = read_labels(values, name, allow_empty=False)
-    except InputTypeError as error:
-        raise InputTypeError(f"{name} must hold numbers: {error}", parameter=name) from error
-    try:
-        # Digits in quotes are text. A column read as text is a mistake, so it is refused.
-        numbers = scores.astype(np.float64) if scores.dtype.kind not in "US" else None
-    except (TypeError, ValueError, OverflowError):
-        numbers = None
-    if numbers is None:
-        raise InputError(
-            f"{name} must hold numbers; got {scores[0]!r} of type {scores.dtype}.", parameter=name
-        )
-    n_outside = int(np.sum((numbers < 0) | (numbers > 1)))
+    scores = read_ranking_scores(values, name)
+    n_outside = int(np.sum((scores < 0) | (scores > 1)))
     if n_outside:
         raise InputError(
             f"{name} has {n_of(n_outside, 'value')} outside [0, 1]; pass probabilities. "
             "Margins become scores through the sigmoid 1 / (1 + exp(-z)).",
             parameter=name,
         )
-    return numbers
+    return scores
 
 
 def read_ranking_scores(values: Any, name: str) -> NDArray[np.float64]:
@@ -120,19 +108,8 @@ def read_ranking_scores(values: Any, name: str) -> NDArray[np.float64]:
     Traceback (most recent call last):
     commod.exceptions.InputError: scores has 1 missing value in 2 rows. Drop those rows first.
     """
-    array = one_dimensional(values, name)
-    _check_not_empty(array, name)
-    scalars: Any = array
-    if array.dtype.kind == "O":
-        scalars = [math.nan if v is None else v for v in map(plain, array.tolist())]
-        array = _typed([float(v) if type(v) is int else v for v in scalars])
-    if array.dtype.kind not in "fiub":
-        wrong = next((v for v in scalars if not is_numeric(type(v))), scalars[0])
-        raise InputError(
-            f"{name} must hold numbers; got {wrong!r} of type {type(wrong).__name__}.",
-            parameter=name,
-        )
-    numbers = array.astype(np.float64)
+    numbers = _numbers(values, name)
+    _check_not_empty(numbers, name)
     n_missing = int(np.isnan(numbers).sum())
     if n_missing:
         raise InputError(
@@ -141,6 +118,29 @@ def read_ranking_scores(values: Any, name: str) -> NDArray[np.float64]:
             parameter=name,
         )
     return numbers
+
+
+def _numbers(values: Any, name: str) -> NDArray[np.float64]:
+    """Return one number per row, shape (n,): NaN where missing, infinity beyond all floats."""
+    array = one_dimensional(values, name)
+    if array.dtype.kind in "fiub":
+        return array.astype(np.float64)
+    scalars = [math.nan if v is None else v for v in map(plain, array.tolist())]
+    wrong = [v for v in scalars if not isinstance(v, bool) and not is_numeric(type(v))]
+    if wrong:
+        # Digits in quotes are text. A column read as text is a mistake, so it is refused.
+        kind = type(wrong[0]).__name__
+        raise InputError(
+            f"{name} must hold numbers; got {wrong[0]!r} of type {kind}.", parameter=name
+        )
+    return np.array([_as_float(v) for v in scalars], dtype=np.float64)
+
+
+def _as_float(number: Any) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # a whole number beyond all floats
+        return math.inf if number > 0 else -math.inf
 
 
 def one_dimensional(values: Any, name: str) -> NDArray[Any]:
@@ -293,7 +293,7 @@ def check_weights(
     return weight
 
 
-def check_costs(change_cost: Any, n_rows: int, name: str = "change_cost") -> NDArray[np.float64]:
+def check_costs(change_cost: Any, n_rows: int) -> NDArray[np.float64]:
     """Return one non-negative finite cost per row, shape (n_rows,); all may be zero.
 
     Examples
@@ -303,21 +303,11 @@ def check_costs(change_cost: Any, n_rows: int, name: str = "change_cost") -> NDA
     commod.exceptions.InputError: change_cost contains negative, NaN or infinite values; costs must
     be finite and at least 0.
     """
-    return _amounts(change_cost, n_rows, name, "costs")
+    return _amounts(change_cost, n_rows, "change_cost", "costs")
 
 
 def _amounts(values: Any, n_rows: int, name: str, kind: str) -> NDArray[np.float64]:
-    weight = one_dimensional(values, name)
-    if weight.dtype.kind not in "fiub":
-        scalars = [math.nan if v is None else v for v in map(plain, weight.tolist())]
-        wrong = [v for v in scalars if not isinstance(v, bool) and not is_numeric(type(v))]
-        if wrong:
-            raise InputError(f"{name} must hold numbers; got {wrong[0]!r}.", parameter=name)
-        weight = np.array(scalars)
-    try:
-        weight = weight.astype(np.float64)
-    except OverflowError:  # a whole number beyond all floats
-        weight = np.full(len(weight), np.inf)
+    weight = _numbers(values, name)
     check_length(weight, name, n_rows)
     with np.errstate(over="ignore"):
         is_finite = bool(np.isfinite(weight.sum()))

@@ -24,6 +24,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from glob import glob
 from importlib import import_module
 from pathlib import Path
@@ -147,6 +148,35 @@ class ScoringJob:
         """Return all columns that are read."""
         return list(dict.fromkeys([*self.columns, *self.kept]))
 
+    @cached_property
+    def dataset(self) -> Any:
+        """Return the Arrow dataset of the rows: it keeps types that engines lose. None without."""
+        if hasattr(self.original, "scanner"):
+            return self.original
+        if not isinstance(self.original, str | os.PathLike):
+            return None
+        path = parquet_pattern(str(self.original))
+        is_pattern = any(mark in path for mark in GLOB)
+        files = sorted(glob(path, recursive=True)) if is_pattern else [path]
+        if not files:  # a pattern of a remote store is read by the engine
+            return None
+        arrow, dataset = import_module("pyarrow"), import_module("pyarrow.dataset")
+        folders = arrow.schema([(name, arrow.string()) for name in hive_columns(files)])
+        return dataset.dataset(files, partitioning=dataset.partitioning(folders, flavor="hive"))
+
+    def head(self, columns: Sequence[str]) -> pa.Table:
+        """Return the first rows."""
+        if self.dataset is not None:
+            return self.dataset.head(FIRST_ROWS, columns=list(columns))
+        return self.lazy.select(*columns).head(FIRST_ROWS).collect(backend="pyarrow").to_native()
+
+    def tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield all rows, BATCH_ROWS at a time."""
+        if self.dataset is not None:
+            scanner = self.dataset.scanner(columns=list(columns), batch_size=BATCH_ROWS)
+            return regrouped(scanner.to_batches(), BATCH_ROWS)
+        return regrouped(_batches(self.lazy.select(*columns)), BATCH_ROWS)
+
     def survey(self) -> tuple[int, frozenset[str]]:
         """Return the number of rows, and the columns of `BatchTypes.incomplete`; one scan."""
         schema = self.lazy.collect_schema()
@@ -189,25 +219,22 @@ class ScoringJob:
 def _in_a_file(job: ScoringJob) -> Iterator[ScoredFrame]:
     """Yield a frame whose scores are in a temporary file, which is removed at the end."""
     _check_file_access(job.lazy)
-    source = _arrow_source(job)
     n_rows, incomplete = job.survey()
-    head = source.head(job.needed)
+    head = job.head(job.needed)
     coded = dictionary_columns(head.select(job.columns).schema)
-    categories = dictionary_values(source.tables(coded)) if coded else {}
+    categories = dictionary_values(job.tables(coded)) if coded else {}
     types = BatchTypes(incomplete, categories)
     first_rows = pandas_rows(head.select(job.columns), types)
     first_scores = score_rows(job.model, first_rows, 0)  # a model that cannot score fails at once
     with tempfile.TemporaryDirectory(prefix="commod-scores-", ignore_cleanup_errors=True) as folder:
         _check_disk(folder, head.select(job.kept), n_rows)
         path = str(Path(folder) / "scores.parquet")
-        _write_scores(job, source, types, path, head)
+        _write_scores(job, types, path, head)
         frame = _open_scores(job.lazy, path)
         yield ScoredFrame(frame, job.name, n_rows, first_rows, first_scores)
 
 
-def _write_scores(
-    job: ScoringJob, source: ArrowSource, types: BatchTypes, path: str, head: pa.Table
-) -> None:
+def _write_scores(job: ScoringJob, types: BatchTypes, path: str, head: pa.Table) -> None:
     arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
 
     def kept_with(table: pa.Table, scores: Floats) -> pa.Table:
@@ -223,7 +250,7 @@ def _write_scores(
     first = 0
     try:
         with parquet.ParquetWriter(path, schema, compression="lz4", use_dictionary=coded) as writer:
-            for table in source.tables(job.needed):
+            for table in job.tables(job.needed):
                 scores = score_rows(job.model, pandas_rows(table.select(job.columns), types), first)
                 writer.write_table(kept_with(table, scores).cast(schema))
                 first += len(table)
@@ -281,59 +308,17 @@ def _open_scores(lazy: nw.LazyFrame[Any], path: str) -> Any:
     return lazy.to_native().query("commod_frame", query)  # a query runs in its own database
 
 
-@dataclass(frozen=True)
-class ArrowSource:
-    """A frame, or an Arrow dataset, that gives its rows in batches."""
-
-    lazy: nw.LazyFrame[Any]
-    dataset: Any = None
-
-    def head(self, columns: Sequence[str]) -> pa.Table:
-        """Return the first rows."""
-        if self.dataset is not None:
-            return self.dataset.head(FIRST_ROWS, columns=list(columns))
-        return self.lazy.select(*columns).head(FIRST_ROWS).collect(backend="pyarrow").to_native()
-
-    def tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield all rows, BATCH_ROWS at a time."""
-        if self.dataset is not None:
-            scanner = self.dataset.scanner(columns=list(columns), batch_size=BATCH_ROWS)
-            return regrouped(scanner.to_batches(), BATCH_ROWS)
-        return regrouped(self._batches(self.lazy.select(*columns)), BATCH_ROWS)
-
-    def _batches(self, lazy: nw.LazyFrame[Any]) -> Iterator[pa.RecordBatch]:
-        native: Any = lazy.to_native()
-        if lazy.implementation.is_duckdb():
-            read = getattr(native, "to_arrow_reader", None) or native.fetch_record_batch
-            yield from read(BATCH_ROWS)
-        else:
-            for frame in _polars_batches(native):
-                yield from frame.to_arrow().to_batches()
-
-
-def _polars_batches(native: Any) -> Iterator[Any]:
-    """Yield all rows of a Polars frame, BATCH_ROWS at a time."""
-    if hasattr(native, "collect_batches"):
-        yield from native.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True)
+def _batches(lazy: nw.LazyFrame[Any]) -> Iterator[pa.RecordBatch]:
+    """Yield all rows of a frame of DuckDB or polars, about BATCH_ROWS at a time."""
+    native: Any = lazy.to_native()
+    if lazy.implementation.is_duckdb():
+        read = getattr(native, "to_arrow_reader", None) or native.fetch_record_batch
+        yield from read(BATCH_ROWS)
+    elif hasattr(native, "collect_batches"):
+        for frame in native.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True):
+            yield from frame.to_arrow().to_batches()
     else:  # before Polars 1.34, all rows of the selected columns are in memory at once
-        yield from native.collect().iter_slices(BATCH_ROWS)
-
-
-def _arrow_source(job: ScoringJob) -> ArrowSource:
-    """Return where batches come from: Parquet files and datasets keep types that engines lose."""
-    original = job.original
-    if hasattr(original, "scanner"):
-        return ArrowSource(job.lazy, original)
-    if isinstance(original, str | os.PathLike):
-        path = parquet_pattern(str(original))
-        is_pattern = any(mark in path for mark in GLOB)
-        files = sorted(glob(path, recursive=True)) if is_pattern else [path]
-        if files:  # a pattern of a remote store is read by the engine
-            arrow, dataset = import_module("pyarrow"), import_module("pyarrow.dataset")
-            folders = arrow.schema([(name, arrow.string()) for name in hive_columns(files)])
-            hive = dataset.partitioning(folders, flavor="hive")
-            return ArrowSource(job.lazy, dataset.dataset(files, partitioning=hive))
-    return ArrowSource(job.lazy)
+        yield from native.collect().to_arrow().to_batches(BATCH_ROWS)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -346,7 +331,7 @@ def _in_spark(job: ScoringJob) -> Iterator[ScoredFrame]:
     types = import_module("pyspark.sql.types")
     _, incomplete = job.survey()
     batch_types = BatchTypes(incomplete)
-    first_rows = pandas_rows(ArrowSource(job.lazy).head(job.columns), batch_types)
+    first_rows = pandas_rows(job.head(job.columns), batch_types)
     first_scores = score_rows(job.model, first_rows, 0)  # a model that cannot score fails at once
     frame: Any = job.lazy.select(*job.needed).to_native()
     schema = types.StructType([*(frame.schema[name] for name in job.kept)])

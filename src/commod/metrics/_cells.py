@@ -140,15 +140,6 @@ class GroupComparison:
         np.divide(lowest[0], highest[0], out=result, where=highest[0] > 0)
         return result
 
-    def excess(self, x: Floats, bound: float) -> Floats:
-        """Return by how much the bound is missed at each column of `x` (A, k); ≤ 0 if it is kept.
-
-        A value that is not defined misses it by 1.
-        """
-        value = self.value(x)
-        missed = value - bound if self.kind in ("difference", "ceiling") else bound - value
-        return np.asarray(np.where(np.isnan(missed), 1.0, missed))
-
     def linear_form(self, bound: float, x: Floats) -> LinearForm:
         """Return the bound as linear inequalities, which are exact where measures are linear.
 
@@ -457,9 +448,14 @@ class Cells:
         return np.where(self.index < 0, -1, self.index // self.n_groups)
 
     def totals(self, values: Floats) -> Floats:
-        """Return the sum of `values` (n,) in each cell, shape (R, G)."""
+        """Return the sum of `values` (n,) in each cell, (R, G); an expected one for chances."""
         if self.probabilities is not None:
-            return expected_totals(self.row, self.shape[0], self.probabilities, values)
+            n_rows = self.shape[0]
+            expected = [
+                np.bincount(self.row + 1, values * shares, minlength=n_rows + 1)[1:]
+                for shares in self.probabilities.T
+            ]
+            return np.stack(expected, axis=1).astype(np.float64, copy=False)
         n_cells = self.shape[0] * self.shape[1]
         sums = np.bincount(self.index + 1, values, minlength=n_cells + 1)[1:]
         return np.asarray(sums, dtype=np.float64).reshape(self.shape)
@@ -471,19 +467,6 @@ class Cells:
     def value(self, i: int, sizes: Floats, positives: Floats) -> float:
         """Return the i-th constraint's metric from counts of shape (R, G); NaN if not defined."""
         return worst_value(self.constraints[i], self.comparisons(i, sizes), positives.ravel())
-
-
-def expected_totals(row: IntArray, n_rows: int, probabilities: Floats, values: Floats) -> Floats:
-    """Return the expected sum of `values` (n,) in each cell, (n_rows, G).
-
-    Person i is in row `row[i]` of the cells, or in none for −1, and in a group with
-    `probabilities` (n, G).
-    """
-    sums = [
-        np.bincount(row + 1, values * shares, minlength=n_rows + 1)[1:]
-        for shares in probabilities.T
-    ]
-    return np.stack(sums, axis=1).astype(np.float64, copy=False)
 
 
 def worst_value(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from scipy.special import expit, logit, ndtri
 
 from commod._data.arrays import Floats, Mask
 from commod._data.columns import Column, read_columns
-from commod._data.groups import Groups, read_groups
+from commod._data.groups import read_groups
 from commod._data.labels import (
     binary_outcomes,
     check_length,
@@ -125,19 +125,11 @@ def count_changes(
     gains, losses = ~before & after, before & ~after
     by_group: dict[Hashable, tuple[int, int, int]] = {}
     if sensitive_features is not None:
-        by_group = _counts_by_group(gains, losses, read_groups(sensitive_features, len(before)))
+        groups = read_groups(sensitive_features, len(before))
+        counts = (groups.count(rows).tolist() for rows in (None, gains, losses))
+        by_group = dict(zip(groups.labels, zip(*counts, strict=True), strict=True))
     n_gains, n_losses = int(gains.sum()), int(losses.sum())
     return ChangeCounts(len(before), n_gains + n_losses, n_gains, n_losses, by_group)
-
-
-def _counts_by_group(
-    gains: Mask, losses: Mask, groups: Groups
-) -> dict[Hashable, tuple[int, int, int]]:
-    counts = [
-        np.bincount(groups.codes[rows], minlength=len(groups.labels)).tolist()
-        for rows in (slice(None), gains, losses)
-    ]
-    return dict(zip(groups.labels, zip(*counts, strict=True), strict=True))
 
 
 def change_locality(
@@ -705,15 +697,12 @@ class GroupPairs:
 
     def of_group(self, i: int) -> GroupPairs:
         """Return the pairs of one group."""
-        own = slice(i, i + 1)
-        return GroupPairs(
-            self.n_changed[own],
-            self.n_others[own],
-            self.pairs[own],
-            self.wins[own],
-            None if self.variance is None else self.variance[own],
-            self.is_certain,
-        )
+        own: dict[str, Any] = {
+            name: None if values is None else values[i : i + 1]
+            for name, values in vars(self).items()
+            if name != "is_certain"
+        }
+        return replace(self, **own)
 
 
 def pair_share_interval(

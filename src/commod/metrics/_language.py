@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
 from types import EllipsisType
@@ -70,6 +70,10 @@ class FairnessConstraint(Immutable):
     (0.8, True, False)
     """
 
+    # the parameter that states the bound of each comparison; "" for the only one
+    ARGUMENTS: ClassVar[Mapping[Comparing, str]] = {}
+    DEFAULT: ClassVar[Comparing]  # what is compared without a bound
+
     constraint: Constraint
     bound: float | None
 
@@ -96,7 +100,18 @@ class FairnessConstraint(Immutable):
         return f"{type(self).__name__}({self._arguments()}){_within_call(self.constraint.within)}"
 
     def _arguments(self) -> str:
-        return f"{self.constraint!r}, {self.bound!r}"
+        """Return the arguments that make this object again."""
+        if not self.ARGUMENTS:
+            return f"{self.constraint!r}, {self.bound!r}"
+        comparison = self.constraint.comparison
+        name = self.ARGUMENTS[comparison]
+        is_general = type(self) in (Parity, Minimum, Maximum)
+        arguments = [repr(self.constraint.measures[0].name)] if is_general else []
+        if self.bound is not None:
+            arguments.append(f"{name}={self.bound!r}" if name else repr(self.bound))
+        elif comparison != self.DEFAULT:
+            arguments.append(f"{name}=...")
+        return ", ".join(arguments)
 
     def __str__(self) -> str:
         return self.constraint.demand("the target" if self.bound is None else _text(self.bound))
@@ -227,8 +242,8 @@ class FairnessConstraint(Immutable):
         >>> DemographicParity(ratio=0.8).value(None, [1, 0, 1, 1], sensitive_features=groups)
         0.5
         """
-        people = (sensitive_features, pos_label, sample_weight, control_features)
-        return _values([self], y_true, decisions, *people)[0]
+        people = (pos_label, sample_weight, control_features)
+        return _values([self], y_true, decisions, sensitive_features, *people)[0]
 
     def is_met(self, y_true: Any, decisions: Any, **people: Any) -> bool:
         """Return whether the constraint holds on rows of data; the parameters are as in `value`.
@@ -354,19 +369,9 @@ class AllOf(Immutable):
         """Return all parts among people who have the same value in a column."""
         return AllOf([part.within(column, min_rows=min_rows, over=over) for part in self.parts])
 
-    def value(
-        self,
-        y_true: Any,
-        decisions: Any,
-        *,
-        sensitive_features: Any,
-        pos_label: Any = 1,
-        sample_weight: Any = None,
-        control_features: Any = None,
-    ) -> tuple[float, ...]:
+    def value(self, y_true: Any, decisions: Any, **people: Any) -> tuple[float, ...]:
         """Return the metric of each part; the parameters are as in `FairnessConstraint.value`."""
-        people = (sensitive_features, pos_label, sample_weight, control_features)
-        return tuple(_values(self.parts, y_true, decisions, *people))
+        return tuple(_values(self.parts, y_true, decisions, **people))
 
     def is_met(self, y_true: Any, decisions: Any, **people: Any) -> bool:
         """Return whether every part holds on rows of data."""
@@ -401,15 +406,11 @@ class Parity(FairnessConstraint):
     The groups' F1 scores differ by at most 0.05.
     """
 
+    ARGUMENTS: ClassVar[Mapping[Comparing, str]] = {"difference": "difference", "ratio": "ratio"}
     DEFAULT: ClassVar[Comparing] = "difference"
 
     def __init__(self, measure: str, *, difference: Bound = None, ratio: Bound = None) -> None:
-        bounds: dict[Comparing, Bound] = {"difference": difference, "ratio": ratio}
-        state_bound(self, (_known_measure(measure),), bounds, self.DEFAULT)
-
-    def _arguments(self) -> str:
-        bound = bound_argument(self, self.constraint.comparison)
-        return ", ".join([*_measure_argument(self), *bound])
+        state_bound(self, (_known_measure(measure),), (difference, ratio))
 
 
 class Minimum(FairnessConstraint):
@@ -427,14 +428,11 @@ class Minimum(FairnessConstraint):
     Every group's accuracy is at least 0.7.
     """
 
-    COMPARISON: ClassVar[Comparing] = "floor"
+    ARGUMENTS: ClassVar[Mapping[Comparing, str]] = {"floor": "", "ceiling": ""}
+    DEFAULT: ClassVar[Comparing] = "floor"
 
     def __init__(self, measure: str, bound: Bound = None) -> None:
-        super().__init__(find_form([_known_measure(measure)], self.COMPARISON), bound)
-
-    def _arguments(self) -> str:
-        bound = [] if self.bound is None else [repr(self.bound)]
-        return ", ".join([*_measure_argument(self), *bound])
+        super().__init__(find_form([_known_measure(measure)], self.DEFAULT), bound)
 
 
 class Maximum(Minimum):
@@ -452,7 +450,7 @@ class Maximum(Minimum):
     Every group's false positive rate is at most 0.2.
     """
 
-    COMPARISON: ClassVar[Comparing] = "ceiling"
+    DEFAULT: ClassVar[Comparing] = "ceiling"
 
 
 # ---------------------------------------------------------------------------------------------
@@ -460,42 +458,20 @@ class Maximum(Minimum):
 
 
 def state_bound(
-    made: FairnessConstraint,
-    measures: Sequence[Measure],
-    bounds: dict[Comparing, Bound],
-    default: Comparing,
-    names: dict[Comparing, str] | None = None,
+    made: FairnessConstraint, measures: Sequence[Measure], bounds: Sequence[Bound]
 ) -> None:
-    """Set the constraint and the bound from the one bound that is stated."""
-    names = names or {comparison: comparison for comparison in bounds}
-    stated = [comparison for comparison, bound in bounds.items() if bound is not None]
+    """Set the constraint and the bound from the one bound that is stated, out of ARGUMENTS."""
+    pairs = zip(made.ARGUMENTS.items(), bounds, strict=True)
+    stated = [(comparison, name, bound) for (comparison, name), bound in pairs if bound is not None]
     if len(stated) > 1:
-        both = " and ".join(f"{names[comparison]}={bounds[comparison]!r}" for comparison in stated)
+        both = " and ".join(f"{name}={bound!r}" for _, name, bound in stated)
         raise InputError(
             f"{both} are two constraints. State one here, and join both with &.",
-            parameter=names[stated[1]],
+            parameter=stated[1][1],
         )
-    comparison = stated[0] if stated else default
-    FairnessConstraint.__init__(
-        made,
-        find_form(measures, comparison),
-        bounds.get(comparison),
-        parameter=names.get(comparison, comparison),
-    )
-
-
-def bound_argument(made: FairnessConstraint, name: str) -> list[str]:
-    """Return the argument that states the bound; none where the default form has no bound."""
-    if made.bound is not None:
-        return [f"{name}={made.bound!r}"]
-    is_default = made.constraint.comparison == getattr(made, "DEFAULT", None)
-    return [] if is_default else [f"{name}=..."]
-
-
-def _measure_argument(made: FairnessConstraint) -> list[str]:
-    """Return the argument that names the measure; none where the class names it."""
-    is_general = type(made) in (Parity, Minimum, Maximum)
-    return [repr(made.constraint.measures[0].name)] if is_general else []
+    default = (made.DEFAULT, made.ARGUMENTS[made.DEFAULT], None)
+    comparison, name, bound = stated[0] if stated else default
+    FairnessConstraint.__init__(made, find_form(measures, comparison), bound, parameter=name)
 
 
 def _known_measure(measure: Any) -> Measure:
@@ -557,9 +533,9 @@ def _values(
     y_true: Any,
     decisions: Any,
     sensitive_features: Any,
-    pos_label: Any,
-    sample_weight: Any,
-    control_features: Any,
+    pos_label: Any = 1,
+    sample_weight: Any = None,
+    control_features: Any = None,
 ) -> list[float]:
     needs_labels = any(part.needs_labels for part in parts)
     if control_features is not None and not any(part.constraint.within for part in parts):

@@ -26,7 +26,6 @@ from commod.metrics._language import (
     Maximum,
     Minimum,
     Parity,
-    bound_argument,
     check_compatible,
     state_bound,
 )
@@ -183,16 +182,11 @@ class EqualizedOdds(FairnessConstraint):
     The gap of true positive rates and the gap of false positive rates are each at most 0.1.
     """
 
+    ARGUMENTS: ClassVar[Mapping[Comparing, str]] = {"difference": "sum", "largest": "largest"}
     DEFAULT: ClassVar[Comparing] = "difference"
 
     def __init__(self, sum: Bound = None, *, largest: Bound = None) -> None:
-        bounds: dict[Comparing, Bound] = {"difference": sum, "largest": largest}
-        names: dict[Comparing, str] = {"difference": "sum", "largest": "largest"}
-        state_bound(self, ODDS_RATES, bounds, self.DEFAULT, names)
-
-    def _arguments(self) -> str:
-        is_sum = self.constraint.comparison == self.DEFAULT
-        return ", ".join(bound_argument(self, "sum" if is_sum else "largest"))
+        state_bound(self, ODDS_RATES, (sum, largest))
 
 
 class MinimumRate(Minimum):
