@@ -644,8 +644,8 @@ def test_tiny_scores_still_correlate():
     [
         ([0.5, 1.5], r"scores_after has 1 values? outside \[0, 1\]"),
         ([-0.1, 0.5], r"scores_after has 1 values? outside \[0, 1\]"),
-        ([0.5, math.nan], "scores_after contains NaN"),
-        ([0.5, math.inf], "scores_after contains NaN or infinity"),
+        ([0.5, math.nan], "scores_after has 1 missing value in 2 rows"),
+        ([0.5, math.inf], "scores_after has 1 value outside"),
         (["0.1", "0.2"], "scores_after must hold numbers"),
         ([0.5, {}], "scores_after must hold numbers"),
         ([0.5], "scores_after has 1 rows, but 2 were expected"),
