@@ -162,7 +162,7 @@ def test_the_target_that_was_stated_has_the_very_update_of_a_fit(model, rows, ne
 def test_every_line_is_what_its_points_do_on_the_evaluated_rows(curve, model, new):
     frame = curve.frame()
     for i in (0, 33, 66, 99):
-        after = decided_by_points(curve._points[i].candidate, model, new[0])
+        after = decided_by_points(curve.points[i].candidate, model, new[0])
         check_line(frame.iloc[i], model, after, new)
 
 
@@ -204,7 +204,7 @@ def test_one_model_for_each_target_reaching_it_on_the_fit_rows(model, rows, cons
         is_floor = constraints == "demographic_parity"
         sign = 1 if is_floor else -1
         assert sign * line["fairness"] >= sign * line["target"]
-        fitted = curve._points[i].candidate.build()
+        fitted = curve.points[i].candidate.build()
         check_line(line, model, fitted.predict(rows[0]), rows, constraints, direction)
         assert fitted.fairness_ == line["fairness"]
         assert fitted.limit_ == line["limit"]
@@ -308,7 +308,7 @@ def test_select_takes_the_fewest_changes_that_reach_the_target(curve, new):
 
 
 def test_select_does_not_depend_on_the_order_of_the_models(curve, new):
-    turned = Frontier(curve._points[::-1], curve._rows)
+    turned = Frontier(curve.points[::-1], curve._rows)
     for wanted in ({"target": 0.8}, {"max_changes": 0.05}):
         one, other = curve.select(**wanted), turned.select(**wanted)
         assert change_rate_of(one, new[0]) == change_rate_of(other, new[0])
@@ -457,7 +457,7 @@ def test_a_grid_of_commod_models(networks, model, new):
     assert (frame["limit"] <= frame["change_rate"]).all()
     assert frame["n_changes"].max() > 0
     for i, line in frame.iterrows():
-        check_line(line, model, curve._points[i].candidate.build().predict(new[0]), new)
+        check_line(line, model, curve.points[i].candidate.build().predict(new[0]), new)
     chosen = curve.select(max_changes=1.0)
     assert isinstance(chosen, COMMOD)
     assert chosen.lambda_fair == frame["lambda_fair"][frame["fairness"].idxmax()]
@@ -519,7 +519,7 @@ def test_gains_are_losses_where_the_other_label_is_the_good_one(model, rows, new
 
 def test_many_updates_are_thinned_to_a_few_from_end_to_end(curve, monkeypatch):
     monkeypatch.setattr("commod._study.frontier.MOST_STEPS", 5)
-    few = Frontier(curve._points, curve._rows)
+    few = Frontier(curve.points, curve._rows)
     assert len(check_steps(few).steps) == 5
 
 
@@ -598,7 +598,7 @@ def test_an_update_that_is_less_fair_than_the_base_model_is_no_step(short):
     poorer = np.flatnonzero(rows.before & (rows.people.group == int(np.argmin(rates))))
     worse = rows.before.copy()
     worse[poorer[:2]] = False
-    points = [Point(FittedCandidate({}, None), worse), *short._points]
+    points = [Point(FittedCandidate({}, None), worse), *short.points]
     both = Frontier(points, rows)
     assert both.frame()["fairness"][0] < both.base_fairness
     assert min(step.fairness for step in both.trade_off().steps) >= both.base_fairness
@@ -613,7 +613,7 @@ def test_each_step_has_the_segments_and_the_points_of_its_model(short, new):
     for step in steps:
         same = frame["fairness"].eq(step.fairness) & frame["n_changes"].eq(step.n_changes)
         for i in np.flatnonzero(same):
-            candidate = curve._points[i].candidate
+            candidate = curve.points[i].candidate
             model = candidate.build()  # fitted for its own target; the line has points of another
             model.scorecard_ = candidate.scorecard()
             why = explain(model, X)

@@ -66,7 +66,7 @@ def sweep(targets, *, estimator=None, frame=None, **parameters):
 
 def measured(curve, target, rows=X):
     """Return figures of the selected update from its decisions on all rows."""
-    update = curve._points[curve.frame()["target"].tolist().index(target)].candidate.build()
+    update = curve.points[curve.frame()["target"].tolist().index(target)].candidate.build()
     before, after = (TABLE["f"] > 0.5).to_numpy() * 1, update.predict(rows)
     return {
         "n_changes": int((before != after).sum()),

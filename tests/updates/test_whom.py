@@ -115,7 +115,7 @@ def test_a_saved_update_keeps_the_figures(rows):
 def test_the_frontier_has_a_column_for_gains_and_one_for_losses(rows, curve):
     frame = curve.frame()
     for i, line in frame.iterrows():
-        update = curve._points[i].candidate.build()
+        update = curve.points[i].candidate.build()
         for change, column in (("gain", "outscoring"), ("loss", "outscoring_losses")):
             expected = measured(update, rows, change).value
             assert line[column] == pytest.approx(expected, nan_ok=True)

@@ -213,6 +213,17 @@ def check_length(values: Sequence[Any] | NDArray[Any], name: str, n_rows: int) -
         )
 
 
+def check_known_labels(labels: NDArray[Any], known: list[Any], name: str) -> None:
+    """Refuse labels that the base model does not know; `known` are its own."""
+    unknown = [value for value in distinct_labels(labels) if value not in known]
+    if unknown:
+        raise InputError(
+            f"{name} holds [{list_names([repr(v) for v in unknown], 3)}], which the base model "
+            f"does not know; its labels are {known}.{did_you_mean(unknown[0], known)}",
+            parameter=name,
+        )
+
+
 def binary_outcome(
     labels: NDArray[Any], name: str, pos_label: Any, parameter: str = "pos_label"
 ) -> Mask:

@@ -46,6 +46,10 @@ if TYPE_CHECKING:
 
 TITLES = {False: "decide without the group", True: "need the group to decide"}
 SHARED_PARAMETERS = ("constraints", "min_group_size", "threshold", "pos_label", "favorable_label")
+LINE = [
+    *("strength", "fairness", "accuracy", "change_rate", "n_changes", "n_gains", "n_losses"),
+    *("limit", "accuracy_loss", "outscoring", "outscoring_losses"),
+]
 DEFAULT_LEVELS = (0.6, 0.7, 0.8, 0.9)  # P-rules
 DISPARITY_SHARES = (0.75, 0.5, 0.25)  # shares of the base model's disparity
 LIMIT_NAMES = ("exact limit", "limit with random draws")  # in whole people, in expectation
@@ -613,15 +617,14 @@ class Comparison:
 def _frame_of(name: str, curve: Frontier) -> pd.DataFrame:
     """Return the lines of one method."""
     figures = curve.frame()
-    columns = ["fairness", "accuracy", "change_rate", "n_changes", "n_gains", "n_losses", "limit"]
     strength = next(c for c in ("strength", "lambda_fair", "target") if c in figures)
-    frame = figures[columns].copy()
-    frame["accuracy_loss"] = curve.base_accuracy - figures["accuracy"]
-    frame[["outscoring", "outscoring_losses"]] = figures[["outscoring", "outscoring_losses"]]
-    frame.insert(0, "strength", figures[strength])
+    figures["strength"] = figures[strength]
+    figures["accuracy_loss"] = curve.base_accuracy - figures["accuracy"]
+    frame = figures[LINE].assign(
+        needs_sensitive_features=curve.needs_sensitive_features,
+        randomised=curve.randomised,
+        collapsed=figures["fairness"].isna(),
+        fit_seconds=curve.fit_seconds,
+    )
     frame.insert(0, "method", name)
-    frame["needs_sensitive_features"] = curve.needs_sensitive_features
-    frame["randomised"] = curve.randomised
-    frame["collapsed"] = figures["fairness"].isna()
-    frame["fit_seconds"] = curve.fit_seconds
     return frame

@@ -17,11 +17,11 @@ from commod._data.base_model import BaseScores
 from commod._data.columns import Column, plain
 from commod._data.disclosure import FEWEST_DESCRIBED, in_totals
 from commod._data.groups import read_groups
-from commod._data.labels import check_length, distinct_labels, read_labels
+from commod._data.labels import check_known_labels, check_length, read_labels
 from commod._data.tables import check_same_rows, n_rows_of
 from commod._people import Bound, People, all_kept
-from commod._text import did_you_mean, label_text, list_names, n_of
-from commod.bounds._blind import BlindChanges, BlindPeople
+from commod._text import label_text, n_of
+from commod.bounds._blind import BlindPeople
 from commod.bounds._limits import fewest_expected_changes
 from commod.exceptions import InputError
 from commod.metrics._changes import Sides, change_shares
@@ -220,16 +220,13 @@ class EvaluationRows:
         bounds = self.people.looser(self.people.asked_bounds(fairness))
         return self._fewest(bounds, allowed) / len(self)
 
-    def blind_limits(
-        self, columns: Sequence[Column], values: Sequence[float], allowed: AllowedChanges
-    ) -> list[BlindChanges]:
-        """Return the estimated fewest changes of a rule without the group for each fairness.
+    def blind_people(self, columns: Sequence[Column]) -> BlindPeople:
+        """Return the rows of compared groups, for the limit of a rule without the group.
 
-        They are counted on the rows of compared groups. `columns` have all rows.
+        `columns` have all rows.
         """
-        given = self.people
-        counted = given.group >= 0
-        people = BlindPeople.of(
+        given, counted = self.people, self.people.group >= 0
+        return BlindPeople.of(
             [column.take(counted) for column in columns],
             self.constraint,
             self.before[counted],
@@ -237,8 +234,6 @@ class EvaluationRows:
             given.n_groups,
             None if given.label is None else given.label[counted],
         )
-        moves = {"may_raise": allowed.may_raise, "may_lower": allowed.may_lower}
-        return [people.fewest(value, **moves) for value in values]
 
     def _fewest(self, bounds: Sequence[Bound], allowed: AllowedChanges) -> float:
         """Return the fewest changes that keep bounds, or a lower bound; NaN where none do."""
@@ -361,15 +356,9 @@ def _read_true_labels(update: BaseUpdate, y: Any, n: int) -> Mask | None:
                 parameter="constraints",
             )
         return None
-    labels, known = read_labels(y, "y_eval"), update.classes_.tolist()
+    labels = read_labels(y, "y_eval")
     check_length(labels, "y_eval", n)
-    unknown = [value for value in distinct_labels(labels) if value not in known]
-    if unknown:
-        raise InputError(
-            f"y_eval holds [{list_names([repr(v) for v in unknown], 3)}], which the base model "
-            f"does not know; its labels are {known}.{did_you_mean(unknown[0], known)}",
-            parameter="y_eval",
-        )
+    check_known_labels(labels, update.classes_.tolist(), "y_eval")
     return np.asarray(labels == update._pos_label, dtype=bool)
 
 

@@ -455,7 +455,7 @@ class Frontier:
         self.randomised = any(point.after.dtype.kind == "f" for point in points)
         self.notes = notes
         self.base_fairness, self.base_accuracy = rows.base_fairness, rows.base_accuracy
-        self._points = list(points)
+        self.points = list(points)
         self._rows = rows
         self._allowed = allowed
         self._method = method
@@ -465,13 +465,8 @@ class Frontier:
         if blind_columns is not None:
             self._add_blind_limits(blind_columns)
 
-    @property
-    def points(self) -> list[Point]:
-        """Return the updates of the frontier with their numbers of changes, fewest first."""
-        return list(self._points)
-
     def __len__(self) -> int:
-        return len(self._points)
+        return len(self.points)
 
     def __getstate__(self) -> dict[str, Any]:
         self.trade_off()  # drops the columns of the evaluated rows: no file may hold them
@@ -669,7 +664,7 @@ class Frontier:
         """
         if not self._uses_expectations:
             return np.array([self._rows.keeps_standing(figures) for figures in self._figures])
-        known = [getattr(point.candidate, "expectation", None) for point in self._points]
+        known = [getattr(point.candidate, "expectation", None) for point in self.points]
         kept = [one is None or all_kept(self._rows.standing, one.values[1:]) for one in known]
         return np.array(kept, dtype=bool)
 
@@ -680,7 +675,7 @@ class Frontier:
         return self.rows_word == "fit rows" and all(is_known)
 
     def _cheapest(self, is_good: NDArray[np.bool_], changes: NDArray[np.float64]) -> Point:
-        return self._points[int(np.argmin(np.where(is_good, changes, np.inf)))]
+        return self.points[int(np.argmin(np.where(is_good, changes, np.inf)))]
 
     def _fairest_value(self, fairness: NDArray[np.float64]) -> float:
         known = fairness[~np.isnan(fairness)]
@@ -697,7 +692,7 @@ class Frontier:
         """Return the figures of all updates; those with the same decisions are measured once."""
         known: dict[tuple[str, bytes], dict[str, float]] = {}
         lines = []
-        for point in self._points:
+        for point in self.points:
             key = point.after.dtype.str, point.after.tobytes()
             if key not in known:
                 known[key] = self._rows.measure(point.after, self._allowed)
@@ -717,9 +712,12 @@ class Frontier:
 
         `columns` are those of the evaluated rows.
         """
-        at, n = _spread(self._efficient, MOST_BLIND), len(self._rows)
-        values = [self._figures[i]["fairness"] for i in at]
-        found = dict(zip(at, self._rows.blind_limits(columns, values, self._allowed), strict=True))
+        people, n = self._rows.blind_people(columns), len(self._rows)
+        moves = {"may_raise": self._allowed.may_raise, "may_lower": self._allowed.may_lower}
+        found = {
+            i: people.fewest(self._figures[i]["fairness"], **moves)
+            for i in _spread(self._efficient, MOST_BLIND)
+        }
         for i, line in enumerate(self._figures):
             blind = (found[i].n_changes, *found[i].interval) if i in found else (np.nan,) * 3
             shares = (value / n if np.isfinite(value) else np.nan for value in blind)
@@ -731,7 +729,7 @@ class Frontier:
         for i in self._efficient:
             settings: dict[str, Any] = {n: plain(value) for n, value in self._figures[i].items()}
             blind = [settings.pop(name, None) for name in BLIND]
-            segments, card = self._describe(self._points[i]) if self._describe else (None, None)
+            segments, card = self._describe(self.points[i]) if self._describe else (None, None)
             figures = {name: settings.pop(name) for name in FIGURES}
             limit = None if blind[0] is None else Estimate(*blind)
             shown: dict[str, Any] = {"segments": segments, "card": card, "blind_limit": limit}

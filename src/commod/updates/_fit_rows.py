@@ -17,7 +17,7 @@ from commod._data.columns import Column
 from commod._data.disclosure import hidden_groups, in_totals
 from commod._data.draws import row_hashes
 from commod._data.groups import Groups, read_condition
-from commod._data.labels import distinct_labels, is_label_in
+from commod._data.labels import check_known_labels, is_label_in
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
 from commod._people import People
 from commod._text import (
@@ -425,14 +425,7 @@ def outcomes_of(
                 "Only rates of all people, as in demographic_parity, can do without."
             )
         return None
-    known = classes.tolist()
-    unknown = [v for v in distinct_labels(labels) if v not in known]
-    if unknown:
-        raise InputError(
-            f"y holds [{list_names([repr(v) for v in unknown], 3)}], which the base model does "
-            f"not know; its labels are {known}.{did_you_mean(unknown[0], known)}",
-            parameter="y",
-        )
+    check_known_labels(labels, classes.tolist(), "y")
     label = np.asarray(labels == pos_label, dtype=bool)
     if label.all() or not label.any():
         raise InputError(

@@ -14,7 +14,7 @@ from commod._data.arrays import Floats, Mask
 from commod._data.columns import Column, plain
 from commod._data.encoding import TermTable
 from commod._data.labels import (
-    binary_outcome,
+    binary_outcomes,
     check_length,
     distinct_labels,
     is_label_in,
@@ -86,10 +86,7 @@ def decisions_of_labels(
                 "pos_label=."
             )
         pos_label = 1
-    if before.dtype == after.dtype:
-        binary_outcome(np.concatenate([before, after]), "y_before and y_after", pos_label)
-    elif len(values) > 2 or pos_label not in values:
-        raise InputError(f"The decisions are {values[:4]}; expected two, pos_label among them.")
+    decisions = binary_outcomes((before, after), ("y_before", "y_after"), pos_label)
     others = [value for value in values if value != pos_label]
     favorable = pos_label if favorable_label is None else favorable_label
     if favorable not in (pos_label, *others):
@@ -98,8 +95,8 @@ def decisions_of_labels(
             parameter="favorable_label",
         )
     return ExplainedDecisions(
-        before=np.asarray(before == pos_label, dtype=bool),
-        after=np.asarray(after == pos_label, dtype=bool),
+        before=decisions[0],
+        after=decisions[1],
         y_before=before,
         y_after=after,
         pos_label=plain(pos_label),

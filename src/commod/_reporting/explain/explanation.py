@@ -16,7 +16,7 @@ from commod._data.arrays import Mask
 from commod._data.base_model import ScoreColumn
 from commod._data.columns import Column, plain
 from commod._data.labels import check_label_parameter, check_length
-from commod._data.parameters import check_number_parameter, check_seed
+from commod._data.parameters import check_number_parameter
 from commod._data.tables import check_same_rows, index_of, take_rows
 from commod._record import Card, CardLine, Concept, EditRecord, ExpectedOnNewPeople, Segments
 from commod._record.explanation import Value
@@ -72,10 +72,7 @@ def explain(
     pos_label: Any = None,
     favorable_label: Any = None,
     level: float = 0.95,
-    max_segments: int = 4,
-    max_conditions: int = 3,
     n_concepts: int | None = None,
-    random_state: Any = 0,
 ) -> Explanation:
     """Return who changes and why: segments and, from a scorecard, points, concepts and reasons.
 
@@ -97,13 +94,9 @@ def explain(
         With `update=None`: the label that is good for the person. None means `pos_label`.
     level : float, default=0.95
         Confidence level of all two-sided intervals.
-    max_segments, max_conditions : int
-        Maximum number of rules in each direction, and of conditions in a rule.
     n_concepts : int, default=None
         Split the scorecard into so many concepts. None: those of the update, two for a
         ControlledDebiaser. The points stay the same; columns that vary together share a concept.
-    random_state : int, Generator or None, default=0
-        Seeds the sample on which rules are learned where there are many rows.
 
     Returns
     -------
@@ -131,15 +124,10 @@ def explain(
         )
     rows = {"X": X, "sensitive_features": sensitive_features}
     check_same_rows({**rows, "y_before": y_before, "y_after": y_after})
-    if not isinstance(random_state, np.random.Generator):
-        check_seed(random_state)
     check_label_parameter(pos_label, "pos_label")
     check_label_parameter(favorable_label, "favorable_label")
-    numbers = {"max_segments": max_segments, "max_conditions": max_conditions}
     if n_concepts is not None:
-        numbers["n_concepts"] = n_concepts
-    for name, value in numbers.items():
-        check_number_parameter(value, name, (int, np.integer), min_val=1)
+        check_number_parameter(n_concepts, "n_concepts", (int, np.integer), min_val=1)
     if update is None:
         decisions = decisions_of_labels(X, y_before, y_after, pos_label, favorable_label)
     else:
@@ -159,9 +147,6 @@ def explain(
         loss,
         favorable_before,
         level=level,
-        max_segments=max_segments,
-        max_conditions=max_conditions,
-        random_state=random_state,
         skip=decisions.unread_columns,
         added=_added_columns(update, decisions),
     )

@@ -22,7 +22,6 @@ from scipy.special import bdtrc
 from commod._data.arrays import Mask
 from commod._data.columns import Column, Kind, iter_columns
 from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._data.labels import check_length
 from commod._data.tables import n_rows_of, take_rows
 from commod._record import Condition, Segment, Segments
 from commod._record.explanation import Direction, Value
@@ -112,7 +111,10 @@ def _single_columns(X: Any) -> Iterator[tuple[str, Any]]:
 Index = NDArray[np.intp]
 RawRule = tuple[Direction, tuple[Condition, ...]]  # conditions without their texts
 
+MAX_SEGMENTS = 4  # in each direction
+MAX_CONDITIONS = 3  # in a rule
 SAMPLE_ROWS = 20_000  # eligible rows on which rules are learned
+SEED = 0  # of the sample
 MIN_NEW_COVERAGE = 0.05  # share of the changes that a rule must add to earlier rules
 MIN_OWN_COVERAGE = 0.02  # share of the changes that no other rule may cover
 EVERYONE = 0.9  # share of eligible people from which "everyone" describes the changes
@@ -125,9 +127,6 @@ def find_segments(
     favorable_before: Any,
     *,
     level: float = 0.95,
-    max_segments: int = 4,
-    max_conditions: int = 3,
-    random_state: Any = 0,
     skip: Collection[str] = (),
     added: Sequence[Column] = (),
 ) -> tuple[Segments, Index]:
@@ -141,10 +140,6 @@ def find_segments(
         Who gains the favourable outcome, who loses it, and who had it before.
     level : float, default=0.95
         Confidence level of the two-sided interval of each rule's precision.
-    max_segments, max_conditions : int
-        Maximum number of rules in each direction, and of conditions in a rule.
-    random_state : int, Generator or None, default=0
-        Seeds the sample on which rules are learned where there are many rows.
     skip : collection of str, default=()
         Columns that are in no rule.
     added : sequence of Column, default=()
@@ -167,16 +162,7 @@ def find_segments(
     ('x0 < 25', 28)
     """
     gain, loss, before = (np.asarray(a, dtype=bool) for a in (gain, loss, favorable_before))
-    source = FrameColumns(X, skip, added)
-    for name, mask in {"gain": gain, "loss": loss, "favorable_before": before}.items():
-        check_length(mask, name, len(source))
-    if (gain & before).any() or (loss & ~before).any():
-        raise InputError(
-            "A gain needs an unfavourable base decision and a loss a favourable one: "
-            "favorable_before does not fit gain and loss."
-        )
-    finder = SegmentFinder(source, before, level, max_segments, max_conditions, random_state)
-    return finder.find(gain, loss)
+    return SegmentFinder(FrameColumns(X, skip, added), before, level).find(gain, loss)
 
 
 @dataclass(frozen=True)
@@ -186,14 +172,11 @@ class SegmentFinder:
     source: FrameColumns
     favorable_before: Mask
     level: float = 0.95
-    max_segments: int = 4
-    max_conditions: int = 3
-    random_state: Any = 0
     _binned: dict[bool, BinnedColumns] = field(default_factory=dict, repr=False, compare=False)
 
     def find(self, gain: Mask, loss: Mask) -> tuple[Segments, Index]:
         """Return the segments of these changes, and the segment of each changed row, (n,)."""
-        rng = np.random.default_rng(self.random_state)
+        rng = np.random.default_rng(SEED)
         rules: list[RawRule] = []
         rules += [("gain", conditions) for conditions in self._learn(False, gain, rng)]
         rules += [("loss", conditions) for conditions in self._learn(True, loss, rng)]
@@ -249,9 +232,7 @@ class SegmentFinder:
         if binned is None or len(rows) < np.count_nonzero(eligible):
             people = np.where(changed[rows], *weights)
             self._binned[favorable] = binned = bin_columns(self.source.read_rows(rows), people)
-        rules = _cover_changes(
-            binned, changed[rows], weights, self.max_segments, self.max_conditions
-        )
+        rules = _cover_changes(binned, changed[rows], weights)
         return [tuple(_raw_condition(binned, c) for c in rule.conditions) for rule in rules]
 
     # -- on all rows ------------------------------------------------------------------------------
@@ -299,11 +280,7 @@ def _draw_sample(
 
 
 def _cover_changes(
-    binned: BinnedColumns,
-    changed: Mask,
-    weights: tuple[float, float],
-    max_rules: int,
-    max_conditions: int,
+    binned: BinnedColumns, changed: Mask, weights: tuple[float, float]
 ) -> list[Rule]:
     """Return rules, each for the changes that the earlier ones do not cover."""
     n_changed, people = int(changed.sum()), np.where(changed, *weights)
@@ -311,10 +288,8 @@ def _cover_changes(
         return [Rule((), np.ones(len(changed), dtype=bool), 1.0)]
     remaining, min_changed = changed.copy(), MIN_NEW_COVERAGE * n_changed
     rules: list[Rule] = []
-    while len(rules) < max_rules and remaining.sum() >= min_changed:
-        rule = _next_rule(
-            RuleSearch(binned, remaining, ~changed, weights, max_conditions, min_changed)
-        )
+    while len(rules) < MAX_SEGMENTS and remaining.sum() >= min_changed:
+        rule = _next_rule(RuleSearch(binned, remaining, ~changed, weights, min_changed))
         if rule is None:
             break
         rules.append(rule)
@@ -440,7 +415,6 @@ class RuleSearch:
     changed: Mask
     unchanged: Mask
     weights: tuple[float, float]
-    max_conditions: int
     min_changed: float = 1.0
 
     @cached_property
@@ -482,7 +456,7 @@ def best_rules_by_length(search: RuleSearch) -> list[Rule]:
     """Return the best acceptable rule of each length, the one with the highest quality first."""
     beam = [search.rule(())]
     best: list[Rule] = []
-    for _ in range(search.max_conditions):
+    for _ in range(MAX_CONDITIONS):
         beam = _next_beam(search, beam)
         if beam and not beam[0].is_acceptable and search.is_significant(beam[0]):
             # With bounds between the edges of bins, the rule may become acceptable.
