@@ -1,5 +1,7 @@
 """Options as dataclasses: typer reads every field, and an error names the option."""
 
+from __future__ import annotations
+
 import json
 import re
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from commod.cli._command import (
     REMOVED_OPTIONS,
     named_columns,
     option,
+    with_defaults,
     with_options,
 )
 from commod.exceptions import InputError
@@ -21,16 +24,15 @@ from commod.metrics._constraint import CONSTRAINTS
 
 
 @dataclass(frozen=True, kw_only=True)
+@with_defaults
 class Cake:
     command: str = ""
     name: str = option(("bake", "eat"), "Whose cake.", argument=True)
-    fillings: list[str] = option(
-        ("bake",), "A filling.", "--filling", panel="Cake", default=[], is_column=True
-    )
+    fillings: list[str] = option(("bake",), "A filling.", "--filling", panel="Cake", is_column=True)
     label: str | None = option(("bake",), "A label.", panel="Cake", sets="y y_true", is_column=True)
     layers: int = option(("bake",), "How many layers.", panel="Cake", default=2)
-    is_iced: bool = option(("bake",), "Whether it has icing.", panel="Cake", default=False)
-    with_fork: bool = option(("eat",), "Whether to use a fork.", panel="Cake", default=False)
+    is_iced: bool = option(("bake",), "Whether it has icing.", panel="Cake")
+    with_fork: bool = option(("eat",), "Whether to use a fork.", panel="Cake")
 
 
 def run(command, *arguments):

@@ -11,12 +11,14 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from commod.exceptions import InputError
+
+T = TypeVar("T")
 
 REACH, WHOM, COLUMNS, MODEL = "What to reach", "Whom to change", "Columns", "Model"
 OUTPUT, ADVANCED = "Output", "Advanced"  # --help-all alone shows advanced options
@@ -71,7 +73,7 @@ def option(
     panel : str, default=None
         Heading in the help. Only --help-all shows options of the heading `ADVANCED`.
     default : object, default=None
-        Value where the user states none. A list must be empty.
+        Value where the user states none; see also `with_defaults`.
     required : bool, default=False
         Whether the user must state a value.
     argument : bool, default=False
@@ -93,9 +95,19 @@ def option(
         "is_column": is_column,
         "settings": settings,
     }
-    if isinstance(default, list):
-        return dataclasses.field(default_factory=list, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
+
+
+def with_defaults(described: type[T]) -> type[T]:
+    """Give options without a default that of their type: no value of a list, or False."""
+    for name, hint in described.__annotations__.items():
+        field = described.__dict__[name]
+        if isinstance(field, dataclasses.Field) and field.default is None:
+            if hint == "bool":
+                field.default = False
+            elif hint.startswith("list"):
+                field.default, field.default_factory = dataclasses.MISSING, list
+    return described
 
 
 def named_columns(options: Any) -> list[tuple[str, str]]:

@@ -22,6 +22,7 @@ from commod.cli._command import (
     WHOM,
     option,
     print_all_help,
+    with_defaults,
 )
 from commod.exceptions import InputError
 
@@ -80,6 +81,7 @@ def _print_version(is_requested: bool) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
+@with_defaults
 class Options:
     """What the user says to a command; options of other commands have their defaults."""
 
@@ -88,7 +90,7 @@ class Options:
     # Arguments
     patch: Path = option(PATCHES, "The patch file.", argument=True)
     files: list[str] = option(
-        TABLES, "CSV, TSV (also .gz) or Parquet, or a quoted pattern.", argument=True, default=[]
+        TABLES, "CSV, TSV (also .gz) or Parquet, or a quoted pattern.", argument=True
     )
     source: str = option(
         ("apply",), "CSV, TSV or Parquet file, or a quoted pattern.", argument=True
@@ -106,21 +108,16 @@ class Options:
         "Sensitive feature. Repeat it for intersections.",
         required=True,
         sets="sensitive_features",
-        default=[],
     )
     label: str | None = column(TABLES, "True labels (two values).", sets="y y_true")
-    drop_missing: bool = advanced(TABLES, "Drop rows without label, group or score.", default=False)
+    drop_missing: bool = advanced(TABLES, "Drop rows without label, group or score.")
     unknown_groups: str = advanced(
         GROUPS,
         "People whose group is missing: error, or ignore (no group has them).",
         default="error",
     )
-    features: list[str] = column(
-        MODELS, "What the update may read. \\[default: all others]", default=[]
-    )
-    ignore: list[str] = column(
-        MODELS, "What the update must not read.", sets="locked_features", default=[]
-    )
+    features: list[str] = column(MODELS, "What the update may read. \\[default: all others]")
+    ignore: list[str] = column(MODELS, "What the update must not read.", sets="locked_features")
     key: str | None = column(
         MODELS, "Name of each row: in the ledger, and for draws from a large table. No feature."
     )
@@ -145,7 +142,6 @@ class Options:
         MODELS,
         "pickle: load a pickled model, which can run any code. Else: another type in a .skops file "
         "to trust. Can be repeated.",
-        default=[],
     )
     threshold: float = option(
         MODELS, "The label is decided where the score is above.", default=0.5, panel=MODEL
@@ -170,7 +166,6 @@ class Options:
         "false_positive_rate_parity, minimum_rate and more. Repeat it: all hold.",
         callback=_check_texts,
         sets="constraints",
-        default=[],
     )
     favorable: str | None = reach(
         LABELS, "Label that is good for the person.", sets="favorable_label"
@@ -219,13 +214,11 @@ class Options:
         "--type",
         metavar="COLUMN=KIND",
         panel=COLUMNS,
-        default=[],
     )
     csv: list[str] = advanced(
         (*TABLES, "apply"),
         "How to read a text file: delimiter=CHARACTER or encoding=NAME. Can be repeated. "
         "\\[default: comma, utf-8]",
-        default=[],
     )
     engine: str = advanced(
         (*AUDITS, "compare"),
@@ -240,10 +233,9 @@ class Options:
         GROUPS,
         "VALUE=NAME of a group, such as 1=women. Can be repeated. With several --sensitive: "
         "COLUMN:VALUE=NAME.",
-        default=[],
     )
     label_names: list[str] = advanced(
-        GROUPS, "LABEL=NAME of a label, such as 1=approved. Can be repeated.", default=[]
+        GROUPS, "LABEL=NAME of a label, such as 1=approved. Can be repeated."
     )
 
     # What to measure and to write
@@ -251,12 +243,9 @@ class Options:
     blind_limit: bool = advanced(
         ("debias", "audit"),
         "Estimate the fewest changes of a rule that does not read the group. Takes seconds.",
-        default=False,
     )
     trade_off: bool = advanced(
-        ("debias",),
-        "Show in the report what other targets would change (.html or .md).",
-        default=False,
+        ("debias",), "Show in the report what other targets would change (.html or .md)."
     )
     refits: int = advanced(
         ("debias",),
@@ -284,18 +273,13 @@ class Options:
     seed: int = advanced(
         ("debias", "compare", "demo"), "Seed of every random draw.", default=0, min=0
     )
-    strict: bool = option(
-        ("audit",), "Exit code 1 if a check fails that blocks signing.", default=False
-    )
+    strict: bool = option(("audit",), "Exit code 1 if a check fails that blocks signing.")
     methods: list[str] = option(
         ("compare",),
         "Name of a method. Can be repeated. \\[default: the quick methods]",
         "--method",
-        default=[],
     )
-    no_browser: bool = output(
-        ("explore",), "Print the address of the page and open no browser.", default=False
-    )
+    no_browser: bool = output(("explore",), "Print the address of the page and open no browser.")
     port: int = output(
         ("explore",),
         "Port of the page. \\[default: a free one]",
@@ -313,25 +297,22 @@ class Options:
     prefix: str = option(
         ("apply", "sql"), "Text that begins the names of the new columns.", default="commod_"
     )
-    calibrated: bool = option(
-        ("apply", "sql"), "Add the edited score as a calibrated probability.", default=False
-    )
+    calibrated: bool = option(("apply", "sql"), "Add the edited score as a calibrated probability.")
     columns: list[str] = option(
         ("apply",),
         "New column to add, such as commod_r. Can be repeated. \\[default: the four above]",
-        default=[],
     )
     memory_limit: str | None = option(
         ("apply",), "Memory for the rows being edited. \\[default: 1GB]"
     )
     renamed: list[str] = option(
-        ("sql",), "PATCH=TABLE where the table names a column differently.", "--column", default=[]
+        ("sql",), "PATCH=TABLE where the table names a column differently.", "--column"
     )
     diff: Path | None = option(
         ("show",), "Another patch file: print how it differs from the first."
     )
     every_term: bool = option(
-        ("show",), "Print every term of the scorecard, however many.", "--all", default=False
+        ("show",), "Print every term of the scorecard, however many.", "--all"
     )
 
     # The demo
@@ -375,24 +356,18 @@ class Options:
         "Open the page of the update in the browser, to change it by hand. With COMMOD: open the "
         "report.",
         "--open",
-        default=False,
     )
 
     # Every command
-    as_json: bool = output(PRINTING, "Print one JSON object.", "--json", default=False)
-    quiet: bool = output(PRINTING, "Print nothing but errors.", "--quiet", "-q", default=False)
-    force: bool = output(WRITING, "Replace files that exist.", default=False)
+    as_json: bool = output(PRINTING, "Print one JSON object.", "--json")
+    quiet: bool = output(PRINTING, "Print nothing but errors.", "--quiet", "-q")
+    force: bool = output(WRITING, "Replace files that exist.")
     version: bool = option(
-        ("commod",),
-        "Print the version and stop.",
-        default=False,
-        callback=_print_version,
-        is_eager=True,
+        ("commod",), "Print the version and stop.", callback=_print_version, is_eager=True
     )
     help_all: bool = option(
         ("commod", *TABLES, *PATCHES, "demo"),
         "Show all options and exit, also advanced ones.",
-        default=False,
         callback=print_all_help,
         is_eager=True,
         expose_value=False,
