@@ -4,6 +4,7 @@ import json
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import joblib
 import narwhals as nw
@@ -20,7 +21,7 @@ from commod import ControlledDebiaser, Patch, ScoreColumn
 from commod._data import scored_frames as scoring
 from commod._data.scored_frames import score_rows
 from commod.cli import _engines, _rows
-from commod.cli._engines import bytes_in_memory, choose_engine
+from commod.cli._engines import choose_engine
 from commod.cli._options import Options
 from commod.exceptions import InputError
 from commod.updates import _candidates, _fit_rows
@@ -76,18 +77,18 @@ def lake(tmp_path, monkeypatch):
 )
 def test_the_size_of_a_table_chooses_the_engine(stated, n_rows, free, needs, engine, monkeypatch):
     monkeypatch.setattr(_engines, "available_memory", lambda: free)
-    n_bytes = bytes_in_memory(n_rows, {"a": "number"}, ["a"])
+    table = SimpleNamespace(n_rows=n_rows, kinds={"a": "number"})
     asked = {"--ledger": "Leave it out"} if needs else {}
-    choice = choose_engine(Options(engine=stated), n_rows, n_bytes, asked)
+    choice = choose_engine(Options(engine=stated), table, ["a"], asked)
     assert choice.engine == engine
     assert bool(choice.text("counts")) == (engine != "memory" or (needs and stated == "auto"))
 
 
 def test_rows_that_an_option_needs_must_fit_into_memory(monkeypatch):
     monkeypatch.setattr(_engines, "available_memory", lambda: 10_000)
-    n_bytes = bytes_in_memory(10**6, {"a": "number"}, ["a"])
+    table = SimpleNamespace(n_rows=10**6, kinds={"a": "number"})
     with pytest.raises(InputError, match=r"--ledger needs all rows in memory, .* GB .*Leave it"):
-        choose_engine(Options(), 10**6, n_bytes, {"--ledger": "Leave it out"})
+        choose_engine(Options(), table, ["a"], {"--ledger": "Leave it out"})
 
 
 def test_this_machine_has_memory():

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from commod._io.sources import StoredTable
 from commod._text import did_you_mean
 from commod.cli._options import MOST_ROWS, Options
 from commod.exceptions import InputError
@@ -71,14 +72,15 @@ class EngineChoice(NamedTuple):
 
 
 def choose_engine(
-    options: Options, n_rows: int, n_bytes: int, needs: Mapping[str, str]
+    options: Options, table: StoredTable, columns: Iterable[str], needs: Mapping[str, str]
 ) -> EngineChoice:
-    """Return the engine for a table of `n_bytes` in memory; `needs` are as in `check_engine`."""
+    """Return where these columns of a table are processed; `needs` are as in `check_engine`."""
     stated = options.engine
     if stated != "auto":
         why = f"--engine {stated}: " if stated != "memory" else ""
         return EngineChoice(engine_name(stated), why)
-    rows, free = f"{n_rows:,} rows", available_memory()
+    rows, free = f"{table.n_rows:,} rows", available_memory()
+    n_bytes = bytes_in_memory(table, columns)
     if n_bytes > free:
         why = f"{rows} need about {_gigabytes(n_bytes)} of memory, and {_gigabytes(free)} are free"
         for option, way_out in needs.items():
@@ -87,22 +89,17 @@ def choose_engine(
                 "on a machine with more memory."
             )
         return EngineChoice("duckdb", f"{why}: ")
-    if n_rows <= MOST_ROWS:
+    if table.n_rows <= MOST_ROWS:
         return EngineChoice("memory", "")
     for option in needs:
         return EngineChoice("memory", f"{option} needs all rows in memory: ")
     return EngineChoice("duckdb", f"{rows} are more than {MOST_ROWS:,}: ")
 
 
-def bytes_in_memory(n_rows: int, kinds: Mapping[str, str], columns: Iterable[str]) -> int:
-    """Return the size of some columns in memory, by their kinds.
-
-    Examples
-    --------
-    >>> bytes_in_memory(1_000_000, {"age": "integer", "town": "text"}, ["age", "town"])
-    288000000
-    """
-    return COPIES * n_rows * sum(TEXT_BYTES if kinds[name] == "text" else 8 for name in columns)
+def bytes_in_memory(table: StoredTable, columns: Iterable[str]) -> int:
+    """Return the size of some columns of a table in memory, by their kinds."""
+    sizes = [TEXT_BYTES if table.kinds[name] == "text" else 8 for name in columns]
+    return COPIES * table.n_rows * sum(sizes)
 
 
 def available_memory() -> int:

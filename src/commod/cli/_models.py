@@ -53,10 +53,22 @@ def load_model(path: str | os.PathLike[str], *, trust: Sequence[str] = ()) -> An
     if suffix == ".skops":
         model = _load_skops(name, trust)
     elif suffix == ".onnx":
-        model = OnnxModel.load(name)
+        model = OnnxModel(Path(name).read_bytes(), name)
+    elif "pickle" in trust:
+        joblib = import_module("joblib")  # scikit-learn installs it; it reads plain pickles too
+        model = _call_loader(name, lambda: joblib.load(name))
     else:
-        model = _load_pickle(name, "pickle" in trust)
-    _check_scores(name, model)
+        raise InputError(
+            f"{name!r} is a pickle, and loading a pickle can run any code. If you trust where it "
+            "comes from, pass --trust pickle; better, save the model with skops.io.dump."
+        )
+    is_model = hasattr(model, "predict_proba") or hasattr(model, "decision_function")
+    if isinstance(model, type) or not is_model:
+        kind = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+        raise InputError(
+            f"{name!r} holds {kind}, which has neither predict_proba nor decision_function. Save a "
+            "fitted classifier itself, or use a column of its scores."
+        )
     return model
 
 
@@ -74,16 +86,6 @@ def _load_skops(name: str, trust: Sequence[str]) -> Any:
     return _call_loader(name, lambda: skops.load(name, trusted=allowed))
 
 
-def _load_pickle(name: str, is_trusted: bool) -> Any:
-    if not is_trusted:
-        raise InputError(
-            f"{name!r} is a pickle, and loading a pickle can run any code. If you trust where it "
-            "comes from, pass --trust pickle; better, save the model with skops.io.dump."
-        )
-    joblib = import_module("joblib")  # scikit-learn installs joblib, which reads plain pickles too
-    return _call_loader(name, lambda: joblib.load(name))
-
-
 def _call_loader(name: str, load: Callable[[], Any]) -> Any:
     """Return the result of `load`; turn any error into an InputError of one sentence."""
     try:
@@ -99,16 +101,6 @@ def _call_loader(name: str, load: Callable[[], Any]) -> Any:
             f"{name!r} cannot be loaded ({type(error).__name__}: {reason}). It may be damaged, of "
             "another format, or saved with other versions; save it again with the versions here."
         ) from error
-
-
-def _check_scores(name: str, model: Any) -> None:
-    is_model = hasattr(model, "predict_proba") or hasattr(model, "decision_function")
-    if isinstance(model, type) or not is_model:
-        kind = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
-        raise InputError(
-            f"{name!r} holds {kind}, which has neither predict_proba nor decision_function. Save a "
-            "fitted classifier itself, or use a column of its scores."
-        )
 
 
 # ---------------------------------------------------------------------------------------------
@@ -147,11 +139,6 @@ class OnnxModel:
         self.name = name
         self._content = content
         self._start()
-
-    @classmethod
-    def load(cls, path: str) -> OnnxModel:
-        """Return the model in a file."""
-        return cls(Path(path).read_bytes(), path)
 
     def _start(self) -> None:
         runtime = import_optional("onnxruntime", "onnx", "Running an .onnx file")
@@ -273,9 +260,6 @@ class OnnxModel:
 
     def __sklearn_clone__(self) -> OnnxModel:
         return self
-
-    def __deepcopy__(self, memo: Any) -> OnnxModel:
-        return self  # the model cannot change
 
     def __getstate__(self) -> dict[str, Any]:
         return {"name": self.name, "_content": self._content}

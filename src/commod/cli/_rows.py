@@ -14,7 +14,7 @@ import pandas as pd
 from commod._io.tables import SourceTable, read_frame
 from commod._text import n_of
 from commod.cli._command import named_columns
-from commod.cli._engines import EngineChoice, bytes_in_memory, choose_engine
+from commod.cli._engines import EngineChoice, choose_engine
 from commod.cli._models import load_model
 from commod.cli._options import Options, find_label
 from commod.cli._printing import Printer
@@ -52,6 +52,16 @@ class LoadedRows:
     estimator: Any = None
     locked: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, frame: pd.DataFrame, options: Options, features: list[str], *known: Any
+    ) -> LoadedRows:
+        """Return the rows of a frame; `known` are base model, locked columns and files."""
+        groups, label = frame[options.sensitive], options.label
+        y = None if label is None else _with_label_dtype(frame[label])
+        one_or_more = groups if len(options.sensitive) > 1 else groups.iloc[:, 0]
+        return cls(frame[features], y, one_or_more, *known)
 
     def __len__(self) -> int:
         return len(self.X)
@@ -116,11 +126,9 @@ class FrameRows:
     the frame (`with_model_scores`). Other attributes are as in `LoadedRows`.
     """
 
+    options: Options
     frame: Any
     features: tuple[str, ...]
-    sensitive: tuple[str, ...]
-    label: str | None
-    key: str | None
     labels: list[Any]
     estimator: Any
     locked: tuple[str, ...]
@@ -141,10 +149,10 @@ class FrameRows:
     def named(self) -> dict[str, Any]:
         """Return the columns as parameters of `fit_frame`."""
         return {
-            "sensitive_features": list(self.sensitive),
-            "y_true": self.label,
+            "sensitive_features": self.options.sensitive,
+            "y_true": self.options.label,
             "features": list(self.features),
-            "key": self.key,
+            "key": self.options.key,
         }
 
     @contextmanager
@@ -171,7 +179,7 @@ class FrameRows:
             return self, self
         from commod._data.draws import split_frame
 
-        kept, part = split_frame(self.frame, test_size, key=self.key, seed=seed)
+        kept, part = split_frame(self.frame, test_size, key=self.options.key, seed=seed)
         n_test = round(test_size * self.n_rows)
         return (
             replace(self, frame=kept, n_rows=self.n_rows - n_test),
@@ -182,22 +190,15 @@ class FrameRows:
         """Return about SAMPLED_ROWS random rows in memory; all rows of a smaller table."""
         from commod._data.draws import split_frame
 
-        part = self.frame
+        part, key = self.frame, self.options.key
         if self.n_rows > SAMPLED_ROWS:
-            _, part = split_frame(part, SAMPLED_ROWS / self.n_rows, key=self.key, seed=seed)
+            _, part = split_frame(part, SAMPLED_ROWS / self.n_rows, key=key, seed=seed)
         lazy: Any = nw.from_native(part)
         frame = lazy.collect(backend="pyarrow").to_native().to_pandas()
-        if self.key is not None:  # engines return rows in any order
-            frame = frame.sort_values(self.key, ignore_index=True, kind="stable")
-        groups = frame[list(self.sensitive)]
-        return LoadedRows(
-            X=frame[list(self.features)],
-            y=None if self.label is None else _with_label_dtype(frame[self.label]),
-            groups=groups if len(self.sensitive) > 1 else groups.iloc[:, 0],
-            estimator=self.estimator,
-            locked=self.locked,
-            files=self.files,
-        )
+        if key is not None:  # engines return rows in any order
+            frame = frame.sort_values(key, ignore_index=True, kind="stable")
+        known = (self.estimator, self.locked, self.files)
+        return LoadedRows.of(frame, self.options, list(self.features), *known)
 
 
 @dataclass(frozen=True)
@@ -233,8 +234,7 @@ class TableReader:
         columns = self.options.features or table.names
         others = {*self.options.ignore, self.options.key}
         read = [name for name in columns if name not in others]
-        n_bytes = bytes_in_memory(table.n_rows, table.kinds, read)
-        return choose_engine(self.options, table.n_rows, n_bytes, needs)
+        return choose_engine(self.options, table, read, needs)
 
     def load(self, table: OpenTable) -> LoadedRows:
         """Return the rows in memory; everything is checked before it is used."""
@@ -245,15 +245,8 @@ class TableReader:
             return len(frame) >= MIN_IDENTIFIERS and bool(frame[name].is_unique)
 
         used = list(self._usable_columns(features, table.kinds, is_identifier))
-        groups, label = frame[self.options.sensitive], self.options.label
-        rows = LoadedRows(
-            X=frame[used],
-            y=None if label is None else _with_label_dtype(frame[label]),
-            groups=groups if len(self.options.sensitive) > 1 else groups.iloc[:, 0],
-            estimator=estimator,
-            locked=self._locked(used, table),
-            files=table.files,
-        )
+        known = (estimator, self._locked(used, table), table.files)
+        rows = LoadedRows.of(frame, self.options, used, *known)
         return replace(rows, estimator=self._with_score_label(estimator, rows.labels))
 
     def leave_in_engine(self, table: OpenTable) -> FrameRows:
@@ -279,11 +272,9 @@ class TableReader:
         classes = getattr(estimator, "classes_", None)
         labels = labels if classes is None else list(classes.tolist())
         return FrameRows(
+            options=options,
             frame=_with_group_names(frame, options).to_native(),
             features=tuple(used),
-            sensitive=tuple(options.sensitive),
-            label=options.label,
-            key=options.key,
             labels=labels,
             estimator=self._with_score_label(estimator, labels),
             locked=self._locked(used, table),
@@ -293,15 +284,13 @@ class TableReader:
 
     def _check_columns(self, table: OpenTable) -> None:
         """Refuse a column that the table does not have, or that two options name."""
-        named = named_columns(self.options)
-        within = [("--constraint: the column within", name) for name in self._conditions]
-        check_columns(table, [*named, *within])
+        check_columns(table, self.options)
         allowed = list(MAY_BE_IGNORED)
         if self.options.model is not None:
             # One without column names may need the sensitive column; the update never reads it.
             allowed.append({"--features", "--sensitive"})
         first: dict[str, str] = {}
-        for option, name in named:
+        for option, name in named_columns(self.options):
             if name in first and {option, first[name]} not in allowed:
                 raise InputError(
                     f"Column {name!r} is named by {first[name]} and by {option}; it can be one."

@@ -9,6 +9,7 @@ import narwhals as nw
 
 from commod._io.tables import SourceTable, SparkTable, open_spark, open_tables
 from commod._text import did_you_mean, list_names, n_of
+from commod.cli._command import named_columns
 from commod.cli._engines import engine_name, spark_master
 from commod.cli._options import Options
 from commod.cli._printing import Printer
@@ -66,9 +67,11 @@ def patch_column_kinds(patch: Patch, score: str, label: str | None = None) -> di
     return kinds
 
 
-def check_columns(table: OpenTable, columns: Iterable[tuple[str, str]]) -> None:
-    """Refuse a column that the table does not have; it comes with the option that names it."""
-    for option, name in columns:
+def check_columns(table: OpenTable, options: Options, more: Iterable[tuple[str, str]] = ()) -> None:
+    """Refuse a column that the table does not have; `more` are columns and what names them."""
+    conditions = options.requirements.columns
+    within = [("--constraint: the column within", name) for name in conditions]
+    for option, name in [*named_columns(options), *within, *more]:
         if name not in table.names:
             shown = f"{table.display_name} (columns: {list_names(table.names)})"
             suggestion = did_you_mean(name, table.names)
@@ -84,16 +87,15 @@ def group_values(table: OpenTable, options: Options) -> dict[str, list[Any]]:
     return {c: v.drop_nulls().to_list() for c, v in zip(options.sensitive, values, strict=True)}
 
 
-def complete_rows(
-    table: OpenTable, options: Options, printer: Printer, decisions: Sequence[str] = ()
-) -> OpenTable:
-    """Return the rows whose group and label are known, and at least one of whose `decisions` is.
+def complete_rows(table: OpenTable, options: Options, printer: Printer) -> OpenTable:
+    """Return the rows whose group and label are known, and at least one of the decisions.
 
     Rows without any decision are left out with a note. Rows without a group or label are left out
     with --drop-missing only; otherwise they are an error. With --unknown-groups ignore, rows
     without a group stay.
     """
     frame: Any = nw.from_native(table.relation)
+    decisions = [name for name in (options.before, options.after) if name is not None]
     if decisions:
         undecided = nw.all_horizontal(*(nw.col(d).is_null() for d in decisions), ignore_nulls=False)
         frame = leave_out(frame, undecided, "a decision before and after", printer)

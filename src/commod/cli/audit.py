@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from commod._text import at_bound, most_change_text, number
-from commod.cli._command import named_columns, with_options
-from commod.cli._engines import BLIND_LIMIT, bytes_in_memory, check_engine, choose_engine
+from commod.cli._command import with_options
+from commod.cli._engines import BLIND_LIMIT, check_engine, choose_engine
 from commod.cli._options import REPORTS, Options, find_label
 from commod.cli._printing import Printer, changes_most, print_audit, target_holds, write_report
 from commod.exceptions import InputError
@@ -41,34 +41,35 @@ def audit(options: Options) -> None:
     Exit code 1: a bound is stated, and the later decisions do not keep it. With --strict, also if
     another check fails that blocks signing.
     """
+    import commod
     from commod._io.tables import check_outputs
     from commod.cli import _tables
 
     printer = Printer(options)
     needs = BLIND_LIMIT if options.blind_limit else {}
     check_engine(options.engine, needs)
-    requirements = options.requirements
+    constraints = list(options.requirements.parts)
     check_outputs([(options.report, REPORTS)], options.force, inputs=options.files)
     table = _tables.open_table(options.files, options, printer)
     with table, printer.library_call(), printer.spinner("auditing"):
-        decisions = [options.before, options.after]
-        within = [("--constraint: the column within", name) for name in requirements.columns]
-        _tables.check_columns(table, [*named_columns(options), *within])
-        kept = _tables.complete_rows(table, options, printer, decisions)
-        labels = _decision_labels(kept, decisions)
+        _tables.check_columns(table, options)
+        kept = _tables.complete_rows(table, options, printer)
+        labels = _decision_labels(kept, [options.before, options.after])
         larger = labels[-1] if len(labels) == 2 else None
         parameters = {
-            "request": {"constraints": list(requirements.parts)},
+            "request": {"constraints": constraints},
             **options.label_parameters(labels, larger),
             "score_is_for": find_label("--score-is-for", options.score_is_for, labels),
             **_parameters(options, kept, labels),
         }
-        n_bytes = bytes_in_memory(table.n_rows, table.kinds, table.names)
-        choice = choose_engine(options, table.n_rows, n_bytes, needs)
+        choice = choose_engine(options, table, table.names, needs)
         if text := choice.text(WHAT):
             printer.note(text)
-        measure = _audit_in_memory if choice.in_memory else _audit_in_engine
-        result = measure(kept, options, parameters)
+        if choice.in_memory:
+            result = _audit_in_memory(kept, options, parameters)
+        else:
+            parameters |= {**_columns(options), "sensitive_features": options.sensitive}
+            result = commod.audit_frame(kept.relation, **parameters)
     print_audit(printer, result)
     write_report(printer, result, options.report)
     is_met = target_holds(result)
@@ -169,13 +170,6 @@ def _columns(options: Options) -> dict[str, Any]:
     }
 
 
-def _audit_in_engine(table: OpenTable, options: Options, parameters: dict[str, Any]) -> Audit:
-    import commod
-
-    named = {**_columns(options), **parameters}
-    return commod.audit_frame(table.relation, sensitive_features=options.sensitive, **named)
-
-
 def _audit_in_memory(table: OpenTable, options: Options, parameters: dict[str, Any]) -> Audit:
     import commod
     from commod._io.tables import SourceTable, read_frame
@@ -213,13 +207,15 @@ def _audit_of_patch(
 
     from commod import audit_frame
     from commod.cli import _tables
+    from commod.patch.checking import stated_in
 
     content, labels, score = patch.content, patch.content.labels, _tables.score_of(patch, options)
     kinds = _tables.patch_column_kinds(patch, score, options.label)
     table = _tables.open_table(options.files, options, printer, expected=kinds)
     with table, printer.library_call(), printer.spinner("checking"):
-        within = [("the column within", name) for name in _conditions(patch)]
-        _tables.check_columns(table, [*named_columns(options), *within])
+        conditions = [one.within for one, _ in stated_in(content) if one.within is not None]
+        within = [("the column within", condition.column) for condition in conditions]
+        _tables.check_columns(table, options, within)
         if score in table.names:  # if not, the patch refuses the table in its own words
             frame: Any = nw.from_native(table.relation)
             is_missing = nw.col(score).is_null()
@@ -242,14 +238,6 @@ def _audit_of_patch(
             **_tables.columns_of_decisions(score),
             **_parameters(options, rows, [labels.negative, labels.positive]),
         )
-
-
-def _conditions(patch: Patch) -> tuple[str, ...]:
-    """Return the columns that constraints of a patch are within."""
-    from commod.patch.checking import stated_in
-
-    conditions = (constraint.within for constraint, _ in stated_in(patch.content))
-    return tuple(dict.fromkeys(within.column for within in conditions if within is not None))
 
 
 def _verdict(audit: Audit) -> Verdict | None:

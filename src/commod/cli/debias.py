@@ -272,8 +272,9 @@ def _make_studies(
 
 def _fit_in_engine(reader: TableReader, table: OpenTable) -> Fitted:
     """Return the update that the options ask for, fitted in the engine of the table."""
-    from commod import frontier_frame
+    from commod import audit_frame, frontier_frame
     from commod.cli._rows import check_group_not_determined
+    from commod.cli._tables import columns_of_decisions, with_decisions
     from commod.patch.verification import verify_against
 
     options, printer = reader.options, reader.printer
@@ -294,30 +295,20 @@ def _fit_in_engine(reader: TableReader, table: OpenTable) -> Fitted:
                 fitted.frontier = frontier_frame(update, fit_rows.fit_rows, **rows.named())
         if _wants_audit(options):
             with printer.library_call(), printer.spinner("auditing"):
-                fitted.audit = _audit_in_engine(options, fitted, measured, label_names)
+                fitted.audit = audit_frame(
+                    with_decisions(fitted.patch, measured.frame, measured.score),
+                    sensitive_features=options.sensitive,
+                    y_true=options.label,
+                    update=update,
+                    label_names=label_names,
+                    **columns_of_decisions(measured.score),
+                    **_wording(options, update, rows.files),
+                )
             fitted.patch = fitted.patch.with_audit(fitted.audit)
-    checked = verify_against(
-        fitted.patch.content, sample.X, sample.groups, None, rows_are_sample=True
-    )
+    content = fitted.patch.content
+    checked = verify_against(content, sample.X, sample.groups, None, rows_are_sample=True)
     fitted.problems = checked.problems
     return fitted
-
-
-def _audit_in_engine(
-    options: Options, fitted: Fitted, rows: FrameRows, label_names: dict[Any, str] | None
-) -> Audit:
-    from commod import audit_frame
-    from commod.cli._tables import columns_of_decisions, with_decisions
-
-    return audit_frame(
-        with_decisions(fitted.patch, rows.frame, rows.score),
-        sensitive_features=list(rows.sensitive),
-        y_true=rows.label,
-        update=fitted.update,
-        label_names=label_names,
-        **columns_of_decisions(rows.score),
-        **_wording(options, fitted.update, rows.files),
-    )
 
 
 def _wording(options: Options, update: ControlledDebiaser, files: Sequence[str]) -> dict[str, Any]:
