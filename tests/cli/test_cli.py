@@ -74,7 +74,7 @@ def test_the_documented_commands_run(folder, call):
 def test_debias_writes_the_patch_of_the_same_fit(folder, call):
     """The command and the library have the same defaults."""
     code, out, _ = call("debias", "train.csv", *TOLD, "--at-least", "0.8", "--out", "p.json")
-    assert code == 0 and "P-rule of label 1 ≥ 0.8 is expected" in out
+    assert code == 0 and "Target: P-rule of label 1 ≥ 0.8. Expected on new people" in out
     theirs = fitted_patch(ControlledDebiaser(ScoreColumn("f"), target=0.8)).content
     ours = Patch.load("p.json").content
     assert ours.ratio == theirs.ratio and ours.asked == theirs.asked

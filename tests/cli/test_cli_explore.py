@@ -9,7 +9,6 @@ from urllib.request import Request, urlopen
 import pytest
 
 from commod._explore import Explorer
-from commod._explore.session import Session
 
 TOLD = ("train.csv", "--label", "y", "--sensitive", "race", "--score-column", "f")
 QUICK = ("--borderline", "0", "--max-lines", "0", "--target-on", "fit_rows", "--at-least", "0.8")
@@ -34,7 +33,6 @@ def visited(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Explorer, "wait", visit)
-    monkeypatch.setattr(Session, "warm_up", lambda session: None)  # no process for fits
     return seen
 
 

@@ -19,7 +19,7 @@ def test_expected_figures_are_given_where_the_target_is_for_new_people(folder, c
     assert code in (0, 1), err  # about half of all held-out rows miss an expected target
     expected = result["expected"]
     assert result["audit"]["expected"] == expected
-    assert "is expected on as many new people" in result["status"]
+    assert "Expected on new people: " in result["status"]
     assert expected["fairness"] >= 0.8 and 0 < expected["change_rate"] < 1
     assert 0.5 < expected["accuracy"] < 1
     assert 0 < expected["low"] < expected["fairness"] < expected["high"] < 1

@@ -69,7 +69,7 @@ def patch_column_kinds(patch: Patch, score: str, label: str | None = None) -> di
 
 def check_columns(table: OpenTable, options: Options, more: Iterable[tuple[str, str]] = ()) -> None:
     """Refuse a column that the table does not have; `more` are columns and what names them."""
-    conditions = options.requirements.columns
+    conditions = options.requirements.columns if options.constraint else ()
     within = [("--constraint: the column within", name) for name in conditions]
     for option, name in [*named_columns(options), *within, *more]:
         if name not in table.names:
