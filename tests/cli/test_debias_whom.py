@@ -1,7 +1,8 @@
-"""`commod debias` changes the people, and has the points, that its options ask for."""
+"""`commod debias` changes the people, and has the points and the target, that its options state."""
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 
 import pandas as pd
@@ -78,7 +79,27 @@ def test_more_extra_changes_are_spent_nearer_to_the_threshold(folder, call):
 
 
 def test_a_wrong_number_or_choice_names_its_option(folder, call):
-    wrong = (("--borderline", "-1"), ("--score-edit", "some"), ("--points", "free"))
+    wrong = (
+        ("--borderline", "-1"),
+        ("--score-edit", "some"),
+        ("--points", "free"),
+        ("--target-on", "all"),
+    )
     for option, value in wrong:
         code, _, err = call("debias", "train.csv", *TOLD, option, value)
         assert code == 2 and option in err and err.count("\n") == 1, err
+
+
+def test_expected_figures_are_given_where_the_target_is_for_new_people(folder, call):
+    told = ("--target-on", "new_rows", "--test-size", "0.4")
+    code, out, err = call(
+        "debias", "train.csv", *TOLD, "--borderline", "0", "--max-lines", "0", "--json", *told
+    )
+    result = json.loads(out)
+    assert code in (0, 1), err  # about half of all held-out rows miss an expected target
+    expected = result["expected"]
+    assert result["audit"]["expected"] == expected
+    assert "Expected on new people: " in result["status"]
+    assert expected["fairness"] >= 0.8 and 0 < expected["change_rate"] < 1
+    assert 0.5 < expected["accuracy"] < 1
+    assert 0 < expected["low"] < expected["fairness"] < expected["high"] < 1
