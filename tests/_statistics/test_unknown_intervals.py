@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commod._statistics.unknown_groups import calibrated_interval, worst_interval
+from commod._statistics.promises import calibrated_interval, worst_interval
 from commod.metrics._constraint import get_constraint
 
 CONSTRAINTS = ("demographic_parity", "true_positive_rate_parity", "equalized_odds")

@@ -107,8 +107,7 @@ _TYPES = {
     "_data.encoding": "BinTerms CategoryTerms Encoding NumericTerms",
     "_record.audit": "LeftOutGroup",
     "_record.edits": "Cap Drop EditFigures EditRecord Lock Merge Round SetPoints",
-    "_record.explanation": "Estimate",
-    "_record.scores": "ScoreKnot ScoreMap",
+    "_record.explanation": "Estimate ScoreKnot ScoreMap",
     "_words.update": (
         "AskedTarget Goal GroupsLeftOut NeededChanges PromiseOutcome UnknownPeople UpdateFacts"
     ),

@@ -51,12 +51,20 @@ from commod._record.edits import (
     record_words,
 )
 from commod._record.explanation import (
+    AreaBetween,
     Card,
     CardLine,
     CardRule,
     Concept,
     Condition,
     Estimate,
+    GroupOutscoring,
+    GroupRoc,
+    LargestGap,
+    Outscoring,
+    RocFigures,
+    ScoreKnot,
+    ScoreMap,
     Segment,
     Segments,
     Step,
@@ -65,13 +73,3 @@ from commod._record.explanation import (
     is_evidence,
 )
 from commod._record.plain import from_plain, plain_digest, to_plain
-from commod._record.scores import (
-    AreaBetween,
-    GroupOutscoring,
-    GroupRoc,
-    LargestGap,
-    Outscoring,
-    RocFigures,
-    ScoreKnot,
-    ScoreMap,
-)

@@ -10,9 +10,8 @@ from commod import _text
 from commod._io.untrusted import read_object
 from commod._record.checks import Check, by_importance, verdict_of, with_severities
 from commod._record.edits import EditRecord
-from commod._record.explanation import Card, Estimate, Segments, Value
+from commod._record.explanation import Card, Estimate, Outscoring, RocFigures, Segments, Value
 from commod._record.plain import ADDED_LATER, from_plain, plain_digest, to_plain
-from commod._record.scores import Outscoring, RocFigures
 from commod.exceptions import InputError
 
 REPORT_SCHEMA = "commod.report/1"

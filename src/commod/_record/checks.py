@@ -49,16 +49,9 @@ def by_importance(checks: Iterable[Check]) -> list[tuple[Severity, list[Check]]]
     >>> [severity for severity, _ in by_importance([late, first])]
     ['blocks signing', 'for information']
     """
-    checks = list(checks)
-    groups = [
-        (severity, sorted((c for c in checks if c.severity == severity), key=_rank))
-        for severity in SEVERITIES
-    ]
+    ranked = sorted(checks, key=lambda check: STATES.index(check.state))
+    groups = [(one, [check for check in ranked if check.severity == one]) for one in SEVERITIES]
     return [(severity, group) for severity, group in groups if group]
-
-
-def _rank(check: Check) -> int:
-    return STATES.index(check.state)
 
 
 def verdict_of(checks: Sequence[Check]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from commod._record.explanation import Value
 from commod._record.plain import from_plain, to_plain
@@ -28,7 +28,7 @@ class Edit:
     @staticmethod
     def from_dict(data: dict[str, Any]) -> AnyEdit:
         """Return the edit that `to_dict` wrote."""
-        return from_plain(_OneEdit, {"edit": data}).edit
+        return from_plain(cast(Any, AnyEdit), data, "edit")
 
 
 @dataclass(frozen=True)
@@ -124,11 +124,6 @@ class Merge(Edit):
 
 
 AnyEdit = SetPoints | Drop | Lock | Cap | Round | Merge
-
-
-@dataclass(frozen=True)
-class _OneEdit:
-    edit: AnyEdit
 
 
 @dataclass(frozen=True)

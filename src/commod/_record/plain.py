@@ -55,8 +55,8 @@ def plain_digest(data: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def from_plain(kind: type[Record], data: Any) -> Record:
-    """Return the record that `to_plain` turned into `data`.
+def from_plain(kind: type[Record], data: Any, name: str | None = None) -> Record:
+    """Return the record that `to_plain` turned into `data`; errors call it by `name`.
 
     A field that is missing, unknown or of a wrong type raises `InputError`. Only a field whose
     metadata is `ADDED_LATER` may be missing; it then has its default.
@@ -70,7 +70,7 @@ def from_plain(kind: type[Record], data: Any) -> Record:
     Traceback (most recent call last):
     commod.exceptions.InputError: Estimate.value must be float | None; got 'half'.
     """
-    return typing.cast(Record, _read(kind, data, kind.__name__))
+    return typing.cast(Record, _read(kind, data, name or kind.__name__))
 
 
 def _read(hint: Any, data: Any, where: str) -> Any:

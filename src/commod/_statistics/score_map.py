@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from commod._data.arrays import Floats, Mask
 from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._record.scores import ScoreKnot, ScoreMap
+from commod._record.explanation import ScoreKnot, ScoreMap
 
 N_BINS = 10
 

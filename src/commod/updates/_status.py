@@ -15,7 +15,7 @@ from commod._data.arrays import Mask
 from commod._data.disclosure import FEWEST_DESCRIBED, MIN_CATEGORY_SIZE
 from commod._people import all_kept, is_kept
 from commod._record import Estimate, LeftOutGroup
-from commod._statistics.unknown_groups import (
+from commod._statistics.promises import (
     UNDEFINED,
     UnknownInterval,
     calibrated_interval,

@@ -23,7 +23,7 @@ from commod._reporting.audit.people import AuditedPeople, ShownPeople, read_peop
 from commod._reporting.audit.request import add_label_names, condition_columns
 from commod._reporting.audit.sentences import answer_of, notice_of, why_undefined
 from commod._reporting.audit.stated import read_conditions
-from commod._statistics.unknown_groups import no_interval_text
+from commod._statistics.promises import no_interval_text
 from commod._text import list_names, n_of, verb
 from commod.patch.fingerprint import library_versions
 

@@ -35,9 +35,7 @@ from commod._reporting.audit.scores import (
 from commod._reporting.audit.stated import StatedCells, stratum_table
 from commod._reporting.audit.subgroups import Slice, find_subgroups
 from commod._statistics.intervals import share_estimate
-from commod._statistics.promises import fairness_interval
-from commod._statistics.unknown_groups import UNDEFINED as NO_INTERVAL
-from commod._statistics.unknown_groups import worst_interval
+from commod._statistics.promises import NO_INTERVAL, fairness_interval, worst_interval
 from commod._text import label_text
 from commod.metrics._constraint import CONSTRAINTS, Constraint
 from commod.metrics._fairness import mean_differences
