@@ -300,11 +300,13 @@ def _learn_side(
     candidates = dict.fromkeys(
         tuple(_knot_scores(side, people.distance, n, landmarks)) for n in QUANTILES_PER_SIDE
     )
-    fits = [_SideFit.of(side, people, scores) for scores in candidates]
-    kept = fits[_simplest([people.weight * (people.target - f.out_of_fold) ** 2 for f in fits])]
-    rounded = (float(f"{value:.{VALUE_DIGITS}g}") for value in kept.values.tolist())
-    values = [side.threshold + side.sign * min(value, side.room) for value in rounded]
-    return list(map(ScoreKnot, kept.knots, values)), kept.out_of_fold
+    fits = [_fit_side(side, people, knots) for knots in candidates]
+    losses = [people.weight * (people.target - out_of_fold) ** 2 for _, out_of_fold in fits]
+    chosen = _simplest(losses)
+    values, out_of_fold = fits[chosen]
+    rounded = (float(f"{value:.{VALUE_DIGITS}g}") for value in values.tolist())
+    probabilities = [side.threshold + side.sign * min(value, side.room) for value in rounded]
+    return list(map(ScoreKnot, list(candidates)[chosen], probabilities)), out_of_fold
 
 
 def _simplest(losses: Sequence[Floats]) -> int:
@@ -343,32 +345,26 @@ def _knot_scores(
     return [*kept, side.end]
 
 
-class _SideFit(NamedTuple):
-    """Scores of the knots (m,), the distances of their probabilities, and of each row's (n,).
+def _fit_side(
+    side: _Side, people: _WeightedPeople, knots: tuple[float, ...]
+) -> tuple[Floats, Floats]:
+    """Return the distances of the knots' probabilities (m,), and those of the rows, out-of-fold.
 
-    The distance of a row is out-of-fold: learned without the row.
+    The distance of a row is learned without the rows of its fold.
     """
-
-    knots: tuple[float, ...]
-    values: Floats
-    out_of_fold: Floats
-
-    @classmethod
-    def of(cls, side: _Side, people: _WeightedPeople, knots: tuple[float, ...]) -> _SideFit:
-        """Return the fit of all rows, and those without each fold."""
-        ends = np.array([0.0, *map(side.distance, knots)])
-        ramps = np.clip((people.distance[:, None] - ends[:-1]) / np.diff(ends), 0.0, 1.0)
-        target = people.target - MIN_SLOPE * people.distance
-        out_of_fold = np.empty(len(target))
-        weighted = ramps * people.weight[:, None]
-        starts = np.searchsorted(people.fold, np.arange(N_FOLDS + 1))
-        folds = [slice(*starts[f : f + 2]) for f in range(N_FOLDS)]
-        sums = [(weighted[rows].T @ ramps[rows], weighted[rows].T @ target[rows]) for rows in folds]
-        gram, moment = (sum(parts) for parts in zip(*sums, strict=True))
-        for rows, (fold_gram, fold_moment) in zip(folds, sums, strict=True):
-            values = _rising_values(gram - fold_gram, moment - fold_moment, ends)
-            out_of_fold[rows] = np.interp(people.distance[rows], ends, [0.0, *values])
-        return cls(knots, _rising_values(gram, moment, ends), out_of_fold)
+    ends = np.array([0.0, *map(side.distance, knots)])
+    ramps = np.clip((people.distance[:, None] - ends[:-1]) / np.diff(ends), 0.0, 1.0)
+    target = people.target - MIN_SLOPE * people.distance
+    out_of_fold = np.empty(len(target))
+    weighted = ramps * people.weight[:, None]
+    starts = np.searchsorted(people.fold, np.arange(N_FOLDS + 1))
+    folds = [slice(*starts[f : f + 2]) for f in range(N_FOLDS)]
+    sums = [(weighted[rows].T @ ramps[rows], weighted[rows].T @ target[rows]) for rows in folds]
+    gram, moment = (sum(parts) for parts in zip(*sums, strict=True))
+    for rows, (fold_gram, fold_moment) in zip(folds, sums, strict=True):
+        values = _rising_values(gram - fold_gram, moment - fold_moment, ends)
+        out_of_fold[rows] = np.interp(people.distance[rows], ends, [0.0, *values])
+    return _rising_values(gram, moment, ends), out_of_fold
 
 
 def _rising_values(gram: Floats, moment: Floats, ends: Floats) -> Floats:

@@ -223,26 +223,24 @@ def _merge(bounded: Sequence[Bounded], n_up: IntArray, n_down: IntArray) -> Merg
     first = slopes[(slopes != 0).argmax(axis=0), np.arange(slopes.shape[1])]
     sign = np.where(first < 0, -1, 1)
     used = np.flatnonzero(first)
-    columns, number = np.unique((slopes * sign)[:, used] + 0.0, axis=1, return_inverse=True)
-    merged = np.full(slopes.shape[1], -1)
+    _, first_of, number = np.unique(
+        (slopes * sign)[:, used] + 0.0, axis=1, return_index=True, return_inverse=True
+    )
+    merged, n_merged = np.full(slopes.shape[1], -1), len(first_of)
     number = number.ravel()  # NumPy 2.0.0 gives it the shape (1, n)
     merged[used] = number
-    n_merged = columns.shape[1]
     up, down = np.where(sign > 0, n_up, n_down), np.where(sign > 0, n_down, n_up)
-    representative = np.array([used[number == b][0] for b in range(n_merged)], dtype=np.intp)
 
-    def reduced(table: Measures) -> Measures:
-        top, bottom = (
-            (part * sign)[:, representative] for part in (table.numerator, bottoms(table))
-        )
-        return replace(table, numerator=top, denominator=bottom)
+    def reduced(one: Bounded) -> Bounded:
+        tables = []
+        for table in one.tables:
+            parts = table.numerator, bottoms(table)
+            top, bottom = ((part * sign)[:, used[first_of]] for part in parts)
+            tables.append(replace(table, numerator=top, denominator=bottom))
+        return replace(one, comparison=replace(one.comparison, tables=tuple(tables)))
 
-    small = (
-        replace(one.comparison, tables=tuple(map(reduced, one.comparison.tables)))
-        for one in bounded
-    )
     return MergedProblem(
-        tuple(Bounded(one, of.bound) for one, of in zip(small, bounded, strict=True)),
+        tuple(map(reduced, bounded)),
         np.bincount(number, up[used], minlength=n_merged).astype(np.int64),
         np.bincount(number, down[used], minlength=n_merged).astype(np.int64),
         merged,
