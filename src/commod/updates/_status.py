@@ -16,7 +16,7 @@ from commod._data.disclosure import FEWEST_DESCRIBED, MIN_CATEGORY_SIZE
 from commod._people import all_kept, is_kept
 from commod._record import Estimate, LeftOutGroup
 from commod._statistics.promises import (
-    UNDEFINED,
+    NO_INTERVAL,
     UnknownInterval,
     calibrated_interval,
     worst_interval,
@@ -240,9 +240,9 @@ def _worst(problem: FitProblem, decisions: Mask) -> UnknownInterval:
     """Return between which values the metric lies, whatever the groups of unknown people are."""
     rows, constraint = problem.rows, problem.constraint
     if not constraint.is_simple:
-        return UNDEFINED
+        return NO_INTERVAL
     if _hides_unknown(rows):
-        return UNDEFINED  # it would tell their decisions
+        return NO_INTERVAL  # it would tell their decisions
     known, (group, n_groups) = rows.groups.is_known, rows.large_groups
     may_be_elsewhere = not rows.is_large_group.all()
     if rows.probabilities is not None:
