@@ -354,8 +354,9 @@ def discrepancy(scores: Array, batch: Any, settings: AdditiveSettings, spec: Add
     angle = scores[:, None] * waves.frequency
     features = jnp.concatenate([jnp.cos(angle), jnp.sin(angle)], axis=1)
     features *= jnp.tile(jnp.sqrt(waves.size), 2)
-    weight = _cell_weights(batch, spec)
-    total, squares = _side_weights(weight, spec)
+    cells = jax.nn.one_hot(batch.cell, spec.n_rate_rows * spec.n_groups)
+    weight = cells * batch.fairness_weight[:, None]  # of each row in its cell, zero in the others
+    total, squares = _sides(weight.sum(axis=0), spec), _sides((weight**2).sum(axis=0), spec)
     mean = _sides(weight.T @ features, spec) / jnp.maximum(total, 1e-12)[..., None]
     gap = ((mean[0] - mean[1]) ** 2).sum(axis=-1)
 
@@ -368,17 +369,6 @@ def discrepancy(scores: Array, batch: Any, settings: AdditiveSettings, spec: Add
     is_counted = has_pairs.all(axis=0)
     by_rate_row = jnp.where(is_counted, gap, 0.0).sum(axis=1)
     return (by_rate_row / jnp.maximum(is_counted.sum(axis=1), 1)).sum()
-
-
-def _cell_weights(batch: Any, spec: AdditiveSpec) -> Array:
-    """Return the weight of each row in its cell, zero in the others, shape (batch, cells)."""
-    cells = jax.nn.one_hot(batch.cell, spec.n_rate_rows * spec.n_groups)
-    return cells * batch.fairness_weight[:, None]
-
-
-def _side_weights(weight: Array, spec: AdditiveSpec) -> tuple[Array, Array]:
-    """Return Σ w and Σ w² of each group and of all others, both (2, n_rate_rows, n_groups)."""
-    return _sides(weight.sum(axis=0), spec), _sides((weight**2).sum(axis=0), spec)
 
 
 def _sides(values: Array, spec: AdditiveSpec) -> Array:

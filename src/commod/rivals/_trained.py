@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -22,7 +22,7 @@ from commod._data.encoding import Encoding, TermTable
 from commod._io.optional import require_jax
 from commod._solvers.problem import Schedule, TrainedLayers, TrainingRows, standardise
 from commod.exceptions import InputError, InterruptionWarning, TrainingWarning
-from commod.rivals._rows import RivalFitRows
+from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.base import ScoredRival, TermsRival
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import Decisions
@@ -36,10 +36,15 @@ class NewModelRival(ScoredRival, TermsRival):
     trained_anew = True
     needs_labels = True
 
-    @property
+    new_model: ClassVar[str]  # the attribute that holds the new model; None: the base model is kept
+
     @abstractmethod
-    def _has_new_model(self) -> bool:
-        """Return whether a new model decides; False where the base model is kept."""
+    def _model_scores(self, rows: DecisionRows) -> Floats:
+        """Return the new model's score of each row, shape (n,)."""
+
+    def _new_scores(self, rows: DecisionRows) -> Floats:
+        kept = getattr(self, self.new_model) is None
+        return rows.base.scores if kept else self._model_scores(rows)
 
     def _read_fit_rows(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
@@ -54,7 +59,7 @@ class NewModelRival(ScoredRival, TermsRival):
 
     def _store_outcome(self, rows: FitRows, positive: Decisions) -> None:
         super()._store_outcome(rows, positive)
-        if self._has_new_model and (positive.all() or not positive.any()):
+        if getattr(self, self.new_model) is not None and (positive.all() or not positive.any()):
             label = self._labels_of(positive[:1].astype(bool)).tolist()[0]
             note = (
                 f"At strength={self.strength:g} training ended with one decision for all rows, "

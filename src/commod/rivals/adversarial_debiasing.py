@@ -124,6 +124,8 @@ class AdversarialDebiasing(NewModelRival, TrainedRival):
     learning_rate: float = number(0.001, low=0.0, high=LARGEST_WEIGHT, include="right")
     adversary_learning_rate: float = number(0.1, low=0.0, high=LARGEST_WEIGHT, include="right")
 
+    new_model = "network_"
+
     @property
     def default_strengths(self) -> tuple[float, ...]:
         """Return 0 and weights of the adversary from nearly no effect to near parity."""
@@ -165,13 +167,8 @@ class AdversarialDebiasing(NewModelRival, TrainedRival):
         if trained.epochs_done:
             self.network_ = table.network(trained, i)
 
-    @property
-    def _has_new_model(self) -> bool:
-        return self.network_ is not None
-
     # -- deciding -------------------------------------------------------------------------------
 
-    def _new_scores(self, rows: DecisionRows) -> Floats:
-        if self.network_ is None:
-            return rows.base.scores
+    def _model_scores(self, rows: DecisionRows) -> Floats:
+        assert self.network_ is not None
         return np.asarray(expit(self.network_.output(rows.columns)))

@@ -133,6 +133,7 @@ class ModifiedNaiveBayes(NewModelRival, AwareRival):
 
     known_constraints = (PARITY,)
     several_groups = False
+    new_model = "encoding_"
     largest_strength = 1.0
 
     # -- learning -------------------------------------------------------------------------------
@@ -197,10 +198,6 @@ class ModifiedNaiveBayes(NewModelRival, AwareRival):
         )
         return path, favoured
 
-    @property
-    def _has_new_model(self) -> bool:
-        return self.encoding_ is not None
-
     def _way_out_of_collapse(self) -> str:
         return "Lower the strength or delta, or try the other variant."
 
@@ -214,10 +211,9 @@ class ModifiedNaiveBayes(NewModelRival, AwareRival):
 
     # -- deciding -------------------------------------------------------------------------------
 
-    def _new_scores(self, rows: DecisionRows) -> Floats:
+    def _model_scores(self, rows: DecisionRows) -> Floats:
         """Return P(Y = 1 | x, s), shape (n,); the base score of a row whose group is unknown."""
-        if self.encoding_ is None:
-            return rows.base.scores
+        assert self.encoding_ is not None
         assert rows.group is not None
         terms = self.encoding_.encode(rows.columns)
         odds = _log_ratio(self.tables_, terms, rows.group_index)
@@ -391,29 +387,20 @@ def count_path(
 def _move(group: _SortedGroup, step: float, *, upwards: bool) -> tuple[int, bool]:
     """Move counts to one label until a decision changes; return the steps and "is last".
 
-    The label is the positive one if `upwards`, else the negative one.
+    The label is the positive one if `upwards`, else the negative one. No step is taken where steps
+    are too small to move a count.
     """
-    at = group.n_positive if upwards else group.n_positive - 1
+    count = group.negative if upwards else group.positive
+    if step <= 0 or count / step > 2**53:
+        return 0, True
+    most = math.floor(count / step)
+    most -= count - most * step < 0  # rounding: no count may fall below 0
     needed = math.inf
+    at = group.n_positive if upwards else group.n_positive - 1
     if at < len(group.critical):
-        gap = abs(group.critical[at] - group.positive)
-        needed = _n_steps(gap, step, beyond=upwards)
-    most = _most_steps(group.negative if upwards else group.positive, step)
+        gap = abs(group.critical[at] - group.positive) / step
+        if gap <= 2**53:
+            needed = max(math.floor(gap) + 1 if upwards else math.ceil(gap), 1)
     taken = int(min(needed, most))
     group.move(taken * step if upwards else -taken * step)
     return taken, needed > most
-
-
-def _n_steps(gap: float, step: float, *, beyond: bool) -> float:
-    """Return how many steps, at least one, cover the gap, or go `beyond` it; inf where none do."""
-    if step <= 0 or gap / step > 2**53:
-        return math.inf
-    return max(math.floor(gap / step) + 1 if beyond else math.ceil(gap / step), 1)
-
-
-def _most_steps(count: float, step: float) -> int:
-    """Return after how many steps the count is still not negative; 0 for a step of nothing."""
-    if step <= 0 or count / step > 2**53:
-        return 0
-    most = math.floor(count / step)
-    return most - (count - most * step < 0)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from commod._data.arrays import Codes, Floats, Mask
+from commod._data.arrays import Floats, Mask
 from commod.exceptions import CommodError
 from commod.metrics._cells import Cells
 from commod.metrics._constraint import TRUE_POSITIVES
@@ -378,15 +378,13 @@ class BayesPlugIn(PlugInRival):
 
     def _store_outcome(self, rows: FitRows, positive: Decisions) -> None:
         super()._store_outcome(rows, positive)
-        self.reached_ = bool(self._shortfall() <= ROUNDING)
-
-    def _shortfall(self) -> float:
-        """Return how much fairer the target is than `fairness_`; NaN where undefined."""
-        return float(self._constraint.shortfall(self.fairness_, self.target_))
+        # False for a NaN, where the fairness is undefined
+        missing = self._constraint.shortfall(self.fairness_, self.target_)
+        self.reached_ = bool(missing <= ROUNDING)
 
     def _sentence(self) -> str:
         text = super()._sentence()
-        if self._shortfall() > ROUNDING:
+        if self._constraint.shortfall(self.fairness_, self.target_) > ROUNDING:
             text += (
                 f" The target, {self._compared_text().metric} {self._constraint.sign} "
                 f"{self.target_:.4g}, was not reached: "
@@ -752,7 +750,10 @@ def trace_path(
         end_margins = programme.margins(end)
         at, order = _crossings(margins, end_margins, positive, np.inf if is_last else 1.0)
         steps = np.where(positive[order], -1.0, 1.0) * weight[order]
-        running = counts[:, None] + _running_sums(cells.index[order], steps, len(counts))
+        changed = np.zeros((len(counts), len(order)))
+        inside = np.flatnonzero(cells.index[order] >= 0)
+        changed[cells.index[order][inside], inside] = steps[inside]
+        running = counts[:, None] + np.cumsum(changed, axis=1)
         distinct = np.append(np.diff(at) > TIE * np.maximum(at[:-1], TIE), True)[: len(at)]
         starts.append(leg + at[distinct])
         fairness.append(_fairness(running[:, distinct], totals, as_ratio))
@@ -776,14 +777,6 @@ def _crossings(
     at, index = at[inside], index[inside]
     order = np.argsort(at, kind="stable")
     return at[order], index[order]
-
-
-def _running_sums(cell: Codes, steps: Floats, n_cells: int) -> Floats:
-    """Return the running sum of the steps in each cell, shape (n_cells, len(steps))."""
-    running = np.zeros((n_cells, len(steps)))
-    inside = np.flatnonzero(cell >= 0)
-    running[cell[inside], inside] = steps[inside]
-    return np.cumsum(running, axis=1, out=running)
 
 
 def _fairness(counts: Floats, totals: Floats, as_ratio: bool) -> Floats:

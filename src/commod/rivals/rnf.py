@@ -162,6 +162,7 @@ class RNF(NewModelRival, TrainedRival):
 
     known_constraints = (PARITY, ODDS)
     needs_network = True
+    new_model = "head_"
 
     @property
     def default_strengths(self) -> tuple[float, ...]:
@@ -189,10 +190,6 @@ class RNF(NewModelRival, TrainedRival):
     @property
     def _reads_base_layers(self) -> bool:
         return is_network(self.estimator) or is_logistic_regression(self.estimator)
-
-    @property
-    def _has_new_model(self) -> bool:
-        return self.head_ is not None
 
     # -- learning -------------------------------------------------------------------------------
 
@@ -319,19 +316,13 @@ class RNF(NewModelRival, TrainedRival):
 
     # -- deciding -------------------------------------------------------------------------------
 
-    def _margin(self, rows: DecisionRows) -> Floats:
-        """Return the new margin, shape (n,)."""
+    def _model_scores(self, rows: DecisionRows) -> Floats:
         assert self.head_ is not None
         (matrix, bias), *later = self.head_
         x = self._units(self.encoder_, rows) @ matrix + bias
         for matrix, bias in later:
             x = np.maximum(x, 0.0) @ matrix + bias
-        return np.asarray(x[:, 0])
-
-    def _new_scores(self, rows: DecisionRows) -> Floats:
-        if self.head_ is None:
-            return rows.base.scores
-        return np.asarray(expit(self._margin(rows) + logit(rows.base.threshold)))
+        return np.asarray(expit(x[:, 0] + logit(rows.base.threshold)))
 
 
 def _has_pairs(rows: RivalFitRows, group: Codes) -> bool:

@@ -137,19 +137,15 @@ class RejectOption(AwareRival):
                 weight = rows.weight[inside]
                 positives[label, group] = weight_above(rows.scores_at_half[inside], weight, cuts)
                 sizes[label, group] = weight.sum()
-        gap = _gap(self._constraint, positives, sizes)
+        by_rate_row = self._constraint.by_rate_row
+        rates = by_rate_row(positives) / by_rate_row(sizes)
+        gap = np.ptp(rates, axis=1).mean(axis=0)  # of each pair: the mean over rate rows
         totals = positives.sum(axis=1) / sizes.sum(axis=1)
         balanced = (totals[1] + 1 - totals[0]) / 2
         base_rates = rows.rates(self._constraint, rows.base.decisions)
         within = gap <= (1 - self.strength) * np.ptp(base_rates, axis=1).mean() + ROUNDING
         best = np.argmax(np.where(within, balanced, -1)) if within.any() else np.argmin(gap)
         return float(thresholds[best]), float(margins[best])
-
-
-def _gap(constraint: Constraint, positives: Floats, sizes: Floats) -> Floats:
-    """Return the gap between groups for each pair, shape (n_pairs,): the mean over rate rows."""
-    rates = constraint.by_rate_row(positives) / constraint.by_rate_row(sizes)
-    return np.asarray(np.ptp(rates, axis=1).mean(axis=0))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -385,6 +385,7 @@ class WassersteinLogisticRegression(NewModelRival):
     max_iter: int = number(50, low=1, whole=True)
 
     known_constraints = (PARITY,)
+    new_model = "regression_"
 
     @property
     def default_strengths(self) -> tuple[float, ...]:
@@ -401,10 +402,6 @@ class WassersteinLogisticRegression(NewModelRival):
                 "of X.",
                 parameter="locked_features",
             )
-
-    @property
-    def _has_new_model(self) -> bool:
-        return self.regression_ is not None
 
     def _way_out_of_collapse(self) -> str:
         return "Lower the strength."
@@ -463,9 +460,8 @@ class WassersteinLogisticRegression(NewModelRival):
 
     # -- deciding -------------------------------------------------------------------------------
 
-    def _new_scores(self, rows: DecisionRows) -> Floats:
-        if self.regression_ is None:
-            return rows.base.scores
+    def _model_scores(self, rows: DecisionRows) -> Floats:
+        assert self.regression_ is not None
         return np.asarray(expit(self.regression_.logits(self._base_model, rows)))
 
 
