@@ -177,8 +177,7 @@ def test_a_column_is_locked_a_fit_makes_gains_only_and_the_patch_is_saved(
     expect(tab.locator("#message")).to_contain_text("lock age")
     assert tab.evaluate("document.activeElement.closest('#columns') !== null")  # the focus stays
     tab.get_by_label("Direction").select_option("gains_only")
-    tab.get_by_role("button", name="Fit this update").click()
-    expect(tab.locator("#message")).to_contain_text("fitted again")
+    expect(tab.locator("#message")).to_contain_text("direction any → gains_only")
     expect(tab.locator("#summary")).to_contain_text("▼ 0 lose")
     expect(tab.locator("#without-losses")).to_be_hidden()
     with tab.expect_download() as saved:
@@ -193,6 +192,25 @@ def test_a_column_is_locked_a_fit_makes_gains_only_and_the_patch_is_saved(
     expect(tab.locator("#reasons")).to_contain_text("Row 3")
     tab.get_by_role("button", name="Copy as Python").click()
     expect(tab.get_by_label("The same as Python")).to_have_value(re.compile("gains_only"))
+
+
+def test_figures_and_card_follow_the_slider_of_the_target(visit, expect):
+    tab = visit()
+    summary = tab.locator("#summary")
+    slider = tab.get_by_label("Move the target")
+    steps = tab.locator("#history li").count()
+    slider.focus()
+    before = summary.text_content()
+    with tab.expect_response(re.compile("/preview$")):
+        for _ in range(8):
+            tab.keyboard.press("ArrowLeft")
+    expect(summary).not_to_have_text(before)
+    expect(tab.locator("#history li")).to_have_count(steps + 1)  # the fit when the slider rests
+    expect(present(tab)).to_contain_text("target 0.9 → 0.86")
+    assert slider.evaluate("(e) => document.activeElement === e")
+    assert tab.locator("#terms tr.moved").count() > 0
+    press(tab, "Undo")
+    expect(summary).to_have_text(before)
 
 
 def assert_an_error_stays_while_slower_parts_follow(tab, expect):
@@ -211,6 +229,6 @@ def test_a_wrong_request_is_said_and_nothing_changes(visit, expect):
     tab.get_by_role("button", name="Show the reasons").click()
     expect(tab.locator("#error")).to_contain_text("rows must be positions")
     tab.locator("#target").fill("1.5")
-    tab.get_by_role("button", name="Fit this update").click()
+    tab.keyboard.press("Tab")
     expect(tab.locator("#error")).to_contain_text("target")
     assert lead(tab) == before and not tab.locator("#job").is_visible()

@@ -54,6 +54,11 @@ class FittedBase:
         return self.fitted.update
 
     @property
+    def params(self) -> dict[str, Any]:
+        """Return the parameters of the fit."""
+        return self.update._fitted_params()
+
+    @property
     def people(self) -> PeopleOfFit:
         """Return the rows as the user passed them."""
         return self.fitted.people

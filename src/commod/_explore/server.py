@@ -49,7 +49,7 @@ FILES = {
 }
 ACTIONS = {
     "state": ("seen",),
-    "preview": ("edits", "offset"),
+    "preview": ("edits", "offset", "request"),
     "edit": ("version", "edits", "offset", "by", "note"),
     "undo": ("version",),
     "redo": ("version",),

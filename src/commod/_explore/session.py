@@ -13,6 +13,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from commod._explore.edits import FittedRows, PeopleOfFit, build, without_warnin
 from commod._record import Audit, EditRecord
 from commod._reporting.audit import audit as make_audit
 from commod._reporting.render import report
-from commod._text import n_of, shown
+from commod._text import list_names, n_of, shown
 from commod.edit import find_terms, read_edits
 from commod.exceptions import CommodError, InputError
 from commod.metrics._constraint import CONSTRAINTS
@@ -69,7 +70,8 @@ class Session:
         self._drafts = [self._base(update).first("the fitted update")]
         self._place = 0
         self._kept: Draft | None = None
-        self._previewed: Draft | None = None
+        self._previewed: Draft | None = None  # the last edit, and the last request, that was shown
+        self._tried: Draft | None = None
         self._version = 1
         self._step: str | None = None  # of a fit that runs
 
@@ -121,10 +123,16 @@ class Session:
 
     # -- edits ------------------------------------------------------------------------------------
 
-    def preview(self, edits: Any, offset: Any = "target") -> dict[str, Any]:
-        """Return the first screen after edits that are not kept."""
-        with self._turns.edit():
-            return {"screen": views.screen_view(self._edited(_plan(edits, offset)))}
+    def preview(
+        self, edits: Any = None, offset: Any = "target", request: Any = None
+    ) -> dict[str, Any]:
+        """Return the first screen and the card after edits, or of a request, that are not kept."""
+        with self._turns.edit(), without_warnings():
+            if request is None:
+                draft = self._edited(_plan(edits, offset))
+            else:
+                draft = self._requested(request)
+            return {"screen": views.screen_view(draft), "card": views.terms_view(draft)}
 
     def _edited(self, plan: EditPlan) -> Draft:
         """Return the present draft after an edit; one that was previewed last is known."""
@@ -180,18 +188,28 @@ class Session:
 
     def fit(self, version: Any, request: Any) -> dict[str, Any]:
         """Fit another update, with a target, caps or locked columns changed."""
-        base = self.draft.base
-        params = changed_parameters(self.draft, request)
+        return self._fitted(version, lambda: self._requested(request))
 
-        def fitted() -> FittedBase:
+    def _requested(self, request: Any) -> Draft:
+        """Return the fit of a request, or the present draft for its own; one tried last is known.
+
+        Rows are read again only where the request asks for other terms or other rates.
+        """
+        present, tried = self.draft, self._tried
+        base, params = present.base, changed_parameters(present, request)
+        changes = changed_words(base.params, params)
+        if not changes:
+            return present
+        if tried is None or changed_words(tried.base.params, params):
             known = base.refitted(params)
-            if known is not None:
-                return known
-            X, y, groups = self._people
-            update = type(base.update)(**params)
-            return self._base(update.fit(X, y, sensitive_features=groups))
-
-        return self._fitted(version, fitted, "fitted again")
+            if known is None:
+                X, y, groups = self._people
+                update = type(base.update)(**params)
+                known = self._base(update.fit(X, y, sensitive_features=groups))
+            tried = known.first(changes)
+            tried.audit  # noqa: B018 - counted here, where nobody else has to wait for it
+        self._tried = tried
+        return replace(tried, words=changes)
 
     def refit(self, version: Any, by: Any = None, note: Any = None) -> dict[str, Any]:
         """Fit all terms again that were not edited; edited ones keep their points."""
@@ -206,22 +224,23 @@ class Session:
         for name in pin:
             find_terms(draft.base.fitted.encoding, name, parameter="pin")
         plan = EditPlan((), pin, "target", True, _text(by, "by"), _text(note, "note"))
-        return self._fitted(
-            version,
-            lambda: self._base(build(draft.update, draft.base.fitted, plan)),
-            "fitted the other terms again",
-        )
 
-    def _fitted(self, version: Any, fit: Callable[[], FittedBase], words: str) -> dict[str, Any]:
+        def fitted() -> Draft:
+            base = self._base(build(draft.update, draft.base.fitted, plan))
+            return base.first("fitted the other terms again")
+
+        return self._fitted(version, fitted)
+
+    def _fitted(self, version: Any, fit: Callable[[], Draft]) -> dict[str, Any]:
         """Make the result of a fit the present draft, unless another change came meanwhile."""
         with self._lock:
             self._check_version(version)
         with self._turns.edit(), self._told_steps(), without_warnings():  # the page has the status
-            draft = fit().first(words)
-            draft.audit  # noqa: B018 - counted here, where nobody else has to wait for it
+            draft = fit()
         with self._lock:
             self._check_version(version)
-            self._append(draft)
+            if draft.base is not self.draft.base:
+                self._append(draft)
             return self.state()
 
     @contextmanager
@@ -460,7 +479,8 @@ CHOICES = {
     "constraints": tuple(CONSTRAINTS),
 }
 LARGEST = 1_000_000  # number of a request
-NUMBERS = ("target", "max_changes", "max_accuracy_loss")
+NUMBERS = ("target", "borderline", "max_margin", "max_changes", "max_accuracy_loss")
+LIVE_ROWS = 100_000  # with more rows, a slider fits when it is released
 
 
 def request_view(draft: Draft) -> dict[str, Any]:
@@ -476,8 +496,11 @@ def request_view(draft: Draft) -> dict[str, Any]:
     if given["target"] is None and not update._is_budget and is_name:
         numbers["target"] = float(update.target_)
     unread = [name for name in draft.locked if name not in update._columns_seen]
+    n_people = len(draft.now.after)
     return {
         **numbers,
+        "live": n_people <= LIVE_ROWS,
+        "targets": _target_range(update),
         "direction": given["direction"],
         "points": given["points"],
         "max_lines": given["max_lines"],
@@ -492,20 +515,38 @@ def changed_parameters(draft: Draft, request: Any) -> dict[str, Any]:
     """Return the parameters of a draft with those that the page changes; values are checked."""
     if not isinstance(request, dict):
         raise InputError("request must be an object with target, direction and so on.")
-    known = {*NUMBERS, *CHOICES, "max_lines", "locked"}
-    unknown = [name for name in request if name not in known]
-    if unknown:
-        raise InputError(f"request has {shown(unknown[0])}; expected {', '.join(sorted(known))}.")
-    params = {**draft.base.update._fitted_params(), "locked_features": tuple(draft.locked)}
-    params |= {name: _number(request[name], name) for name in NUMBERS if name in request}
-    params |= {name: _choice(request[name], name) for name in CHOICES if name in request}
-    if request.get("constraints") is None:  # an object or a text with bounds stays as it is
-        params["constraints"] = draft.base.update._fitted_params()["constraints"]
-    if "max_lines" in request:
-        params["max_lines"] = _whole_number(request["max_lines"], "max_lines")
-    if "locked" in request:
-        params["locked_features"] = _columns(request["locked"])
+    params = {**draft.base.params, "locked_features": tuple(draft.locked)}
+    present = request_view(draft)
+    for name, value in request.items():
+        if name not in READERS:
+            expected = ", ".join(sorted(READERS))
+            raise InputError(f"request has {shown(name)}; expected {expected}.")
+        read = READERS[name](value, name)
+        if name == "locked":
+            if set(read) != set(draft.locked):
+                params["locked_features"] = read
+        elif read != present[name] and (read is not None or name != "constraints"):
+            params[name] = read  # the page may show a default, or no name for stated constraints
     return params
+
+
+def _target_range(update: ControlledDebiaser) -> tuple[float, float]:
+    """Return the ends of the slider of targets: the fairness of the base model, and parity."""
+    ideal = update._constraint.ideal
+    ends = sorted((update.base_fairness_, update.target_, ideal))
+    return float(np.floor(200 * ends[0])) / 200, float(ends[-1])  # the slider has steps of 0.005
+
+
+def changed_words(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """Return the parameters that differ, with both values; "" for none."""
+    names = [name for name, value in after.items() if _differs(value, before[name])]
+    return ", ".join(f"{name} {_written(before[name])} → {_written(after[name])}" for name in names)
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, list | tuple | set | frozenset):
+        return list_names(sorted(map(str, value))) if value else "none"
+    return "none" if value is None else str(value)
 
 
 def _choice(value: Any, name: str) -> str | None:
@@ -535,7 +576,15 @@ def _whole_number(value: Any, name: str) -> int | None:
     return int(number)
 
 
-def _columns(names: Any) -> tuple[str, ...]:
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise InputError("locked must be a list of columns.")
+def _columns(names: Any, name: str) -> tuple[str, ...]:
+    if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+        raise InputError(f"{name} must be a list of columns.")
     return tuple(dict.fromkeys(names))
+
+
+READERS: dict[str, Callable[[Any, str], Any]] = {
+    **dict.fromkeys(NUMBERS, _number),
+    **dict.fromkeys(CHOICES, _choice),
+    "max_lines": _whole_number,
+    "locked": _columns,
+}

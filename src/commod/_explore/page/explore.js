@@ -109,6 +109,7 @@
     showScreen(state.screen);
     lockable = state.request.columns;
     showCard(state.card);
+    settled = new Map(state.card.terms.map((one) => [one.name, one.points]));
     showRequest(state.request);
     get("compare").hidden = !state.compared;
     if (state.compared) {
@@ -191,6 +192,8 @@
     if (again) again.focus();
   };
   let isWhole = false;
+  let settled = null; // the points of the last update that was kept: lines that moved are marked
+  const hasMoved = (one) => settled !== null && (settled.get(one.name) ?? 0) !== one.points;
   const columnButton = (column) => {
     const kind = lockable.includes(column) ? "lock" : "drop"; // the score is no column to lock
     const words = kind === "lock" ? "Lock" : "Drop";
@@ -216,13 +219,14 @@
     });
     range.addEventListener("input", () => {
       number.value = String(Number(range.valueAsNumber.toPrecision(6)));
-      preview([set(range.valueAsNumber)]);
+      preview({ edits: [set(range.valueAsNumber)], offset: get("offset").value });
     });
     range.addEventListener("change", () => editSoon([set(range.valueAsNumber)]));
     range.addEventListener("blur", () => editNow());
     drop.addEventListener("click", () => edit([set(0)]));
     const unit = one.per_unit ? " per unit" : "";
-    return make("tr", one.edited ? { class: "edited" } : {},
+    const kind = [one.edited && "edited", hasMoved(one) && "moved"].filter(Boolean).join(" ");
+    return make("tr", { class: kind || null },
       make("th", { scope: "row" }, name(one.shown), one.edited ? " (edited)" : ""),
       make("td", {}, number, unit), make("td", { class: "move" }, range),
       make("td", {}, one.fitted_text), make("td", {}, drop));
@@ -231,15 +235,17 @@
   // While a slider moves, one preview is under way at a time, and the last one wins.
   let waiting = null;
   let isAsking = false;
-  const preview = async (edits) => {
-    waiting = edits;
+  const preview = async (body) => {
+    waiting = body;
     if (isAsking) return;
     isAsking = true;
     while (waiting) {
       const sent = waiting;
       waiting = null;
-      const answer = await ask("preview", { edits: sent, offset: get("offset").value });
-      if (answer && !isEditing) showScreen(answer.screen);
+      const answer = await ask("preview", sent);
+      if (!answer || isEditing) continue;
+      showScreen(answer.screen);
+      if (sent.request) showCard(answer.card);
     }
     isAsking = false;
   };
@@ -298,14 +304,21 @@
 
   // The request ----------------------------------------------------------------------------------
 
-  const NUMBERS = ["target", "max_changes", "max_accuracy_loss", "max_lines"];
+  const NUMBERS = ["target", "borderline", "max_lines", "max_margin", "max_changes", "max_accuracy_loss"];
+  const ranges = [...document.querySelectorAll("[data-for]")];
+  let isLive = false;
   const showRequest = (request) => {
-    if (get("request").contains(document.activeElement) && document.activeElement.id !== "fit") return;
+    isLive = request.live;
+    if (get("request").contains(document.activeElement)) return;
     const choices = request.choices.map((choice) => make("option", { value: choice }, choice.replaceAll("_", " ")));
     if (request.constraints === null) choices.unshift(make("option", { value: "" }, "as stated"));
     fill("constraints", ...choices);
     get("constraints").value = request.constraints ?? "";
     NUMBERS.forEach((key) => { get(key).value = request[key] ?? ""; });
+    ranges.forEach((range) => {
+      if (range.dataset.for === "target") [range.min, range.max] = request.targets;
+      range.value = request[range.dataset.for] ?? range.max;
+    });
     get("direction").value = request.direction;
     get("points").value = request.points;
     fill("locked", ...request.columns.map((column) => {
@@ -314,8 +327,7 @@
       return make("label", {}, box, name(column));
     }));
   };
-  get("request").addEventListener("submit", (event) => {
-    event.preventDefault();
+  const asked = () => {
     const request = {
       constraints: get("constraints").value || null,
       direction: get("direction").value,
@@ -326,11 +338,25 @@
       const given = get(key).value;
       request[key] = given === "" ? null : Number(given);
     });
-    begin("fit", () => ({ version, request }));
+    return request;
+  };
+  // A slider fits while it moves, and keeps the fit when it rests; every other control fits once.
+  ranges.forEach((range) => range.addEventListener("input", () => {
+    get(range.dataset.for).value = range.value;
+    if (isLive) preview({ request: asked() });
+  }));
+  const fitAsked = () => begin("fit", () => ({ version, request: asked() }));
+  let resting = 0;
+  get("request").addEventListener("change", (event) => {
+    clearTimeout(resting);
+    if (event.target.dataset.for) resting = setTimeout(fitAsked, 250); // each key moves it by one step
+    else fitAsked();
   });
+  get("request").addEventListener("submit", (event) => event.preventDefault());
   get("gains-only").addEventListener("click", () => begin("fit", () => ({ version, request: { direction: "gains_only" } })));
   get("refit").addEventListener("click", () => begin("refit", () => signed({})));
   const begin = (action, body) => inTurn(async () => {
+    waiting = null;
     look();
     const state = await ask(action, body());
     show(state);
