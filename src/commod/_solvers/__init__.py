@@ -1,5 +1,5 @@
-"""Pure functions, arrays in, weights out.
+"""Pure functions, arrays in, weights out; `problem` has the records that they share.
 
-Only what is trained by gradients imports JAX: `adversarial` (COMMOD), `frappe` and `debiasing`,
-with the loop (`training`) and the functions (`networks`) that they share.
+Only `training` imports JAX: `adversarial` trains COMMOD, with the loop (`loop`) and the functions
+(`networks`) that rivals use, too. `concepts` writes a trained ratio in one standard way.
 """

@@ -147,16 +147,14 @@ class CalibratedEqualizedOdds(AwareRival):
             cost=cost,
         )
         for model in models:
-            model._store_rates(cost, costs)
+            model.cost_ = cost
+            model.costs_, model.trivial_costs_, model.base_rates_ = costs
+            model.required_rates_ = required_rates(costs.costs, costs.trivial)
+            feasible = feasible_rates(model.required_rates_)
+            model.mixing_rates_ = float(model.strength) * feasible
         infeasible = self._infeasibility()
         if infeasible and any(model.strength > 0 for model in models):
             warnings.warn(infeasible, TargetWarning, stacklevel=4)
-
-    def _store_rates(self, cost: str, costs: GroupCosts) -> None:
-        self.cost_ = cost
-        self.costs_, self.trivial_costs_, self.base_rates_ = costs
-        self.required_rates_ = required_rates(self.costs_, self.trivial_costs_)
-        self.mixing_rates_ = float(self.strength) * feasible_rates(self.required_rates_)
 
     def _infeasibility(self) -> str:
         """Return a sentence about the groups whose cost cannot rise to the highest, or ''."""

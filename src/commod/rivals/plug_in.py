@@ -366,7 +366,11 @@ class BayesPlugIn(PlugInRival):
             level = target if self._constraint.is_ratio else 1.0
             knots = [np.zeros((1, 2)), np.where(rates == rates.min(), -1.0, level)]
         else:
-            knots = _knots(programme)
+            # smaller and smaller predicted gaps: none smaller, then to parity, and beyond
+            gap = programme.gap(programme.gain > 0)
+            tolerances = (gap * np.linspace(1, 0, N_KNOTS + 1)[1:]).tolist()
+            knots = [best_multipliers(programme, tolerance) for tolerance in tolerances]
+            knots = [np.zeros_like(knots[0]), *knots, 2 * knots[-1]]
         counted, cells = rows.is_counted, rows.cells(self._constraint)
         return trace_path(
             programme,
@@ -391,14 +395,6 @@ class BayesPlugIn(PlugInRival):
                 f"{self.fairness_:.4g} is the fairest value on the path of multipliers."
             )
         return text
-
-
-def _knots(programme: LinearProgramme) -> list[Floats]:
-    """Return multipliers for smaller and smaller predicted gaps: 0, to parity, and beyond."""
-    gap = programme.gap(programme.gain > 0)
-    tolerances = gap * np.linspace(1, 0, N_KNOTS + 1)[1:]
-    knots = [best_multipliers(programme, float(tolerance)) for tolerance in tolerances]
-    return [np.zeros_like(knots[0]), *knots, 2 * knots[-1]]
 
 
 # ---------------------------------------------------------------------------------------------

@@ -562,21 +562,15 @@ class ThresholdOptimizer(AwareRival):
     @property
     def default_strengths(self) -> tuple[float, ...]:
         """Return strengths from 0 to 1; for equalized odds only 0 and 1."""
-        if len(self._constraint.rate_rows) > 1:
-            return (0.0, 1.0)
-        return super().default_strengths
-
-    def _objectives(self) -> tuple[str, ...]:
-        """Return the objectives that Fairlearn takes with the constraint."""
-        accuracies = ("accuracy_score", "balanced_accuracy_score")
-        if len(self._constraint.rate_rows) > 1:
-            return accuracies
-        return (*accuracies, "selection_rate", "true_positive_rate", "true_negative_rate")
+        return (0.0, 1.0) if len(self._constraint.rate_rows) > 1 else super().default_strengths
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice(self.objective, "objective", self._objectives())
-        if len(self._constraint.rate_rows) > 1 and self.strength not in (0, 1):
+        is_odds = len(self._constraint.rate_rows) > 1
+        rates = () if is_odds else ("selection_rate", "true_positive_rate", "true_negative_rate")
+        known = ("accuracy_score", "balanced_accuracy_score", *rates)
+        check_choice(self.objective, "objective", known)
+        if is_odds and self.strength not in (0, 1):
             raise InputError(
                 f"strength={self.strength!r} must be 0 or 1: Fairlearn does not relax "
                 "equalized_odds. RelaxedThresholdOptimizer takes anything between.",

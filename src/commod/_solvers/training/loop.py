@@ -108,7 +108,8 @@ def train(
     total = schedule.epochs + schedule.warmup_epochs if schedule.epochs else 0
     blocks = _blocks(seeds, _max_models_at_once(method, size))
     block_penalties = [_take_models(penalties, block) for block in blocks]
-    initial = _stacked([method.start(int(seed), method.spec) for seed in seeds])
+    starts = [method.start(int(seed), method.spec) for seed in seeds]
+    initial = jax.tree.map(lambda *leaves: np.stack(leaves), *starts)
     states = [_take_models(initial, block) for block in blocks]
     orders = BatchOrders(len(rows), n_padded, size, seeds)
     done, interrupted = 0, False
@@ -265,11 +266,6 @@ def _block_width(n: int) -> int:
     return padded_size(n) if n > 32 else 1 << (n - 1).bit_length()
 
 
-def _stacked(states: list[Any]) -> Any:
-    """Return the states of m models as one, NumPy arrays with one entry per model."""
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
-
-
 def _take_models(leaves: Any, block: Block) -> Any:
     return jax.device_put(jax.tree.map(lambda leaf: leaf[block.models], leaves))
 
@@ -424,7 +420,9 @@ def compiled_program(function: Any, arguments: tuple[Any, ...], **static: Hashab
 
     The result takes `arguments` only. At least one of their leaves must lie on a device.
     """
-    if _user_chose_cache():
+    config: Any = jax.config
+    if config.jax_compilation_cache_dir or not config.jax_enable_compilation_cache:
+        # JAX has a cache already, or is told to have none
         return partial(_jitted(function, tuple(static)), **static)
     leaves, tree = jax.tree.flatten(arguments)
     device = next(leaf for leaf in leaves if isinstance(leaf, jax.Array)).devices().copy().pop()
@@ -444,12 +442,6 @@ def _jitted(function: Any, static: tuple[str, ...]) -> Any:
     given the stored program of the other.
     """
     return jax.jit(function, static_argnames=static, keep_unused=True)
-
-
-def _user_chose_cache() -> bool:
-    """Return whether JAX has a compilation cache already, or is told to have none."""
-    config: Any = jax.config
-    return bool(config.jax_compilation_cache_dir) or not config.jax_enable_compilation_cache
 
 
 @lru_cache(maxsize=MAX_IN_MEMORY)
