@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,11 +18,7 @@ from scipy.special import expit, logit
 from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.encoding import (
-    BinTerms,
-    CategoryTerms,
-    ColumnTerms,
     Encoding,
-    NumericTerms,
     TermTable,
 )
 from commod._text import Table, first_rows, number, snippet, visible
@@ -355,31 +351,10 @@ class Scorecard:
         terms = zip(self.encoding.term_names, points.tolist(), strict=True)
         return [term for term in terms if term[1]]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the scorecard as plain Python, ready for JSON."""
-        return {
-            "columns": [asdict(c) for c in self.encoding.columns],
-            "intercept": self.intercept,
-            "contributions": self.contributions.tolist(),
-            "concept_points": self.concept_points.tolist(),
-            "concept_intercepts": self.concept_intercepts.tolist(),
-            "rule": None if self.rule is None else asdict(self.rule),
-        }
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Scorecard:
-        """Return the scorecard that `to_dict` wrote."""
-        return cls(
-            encoding=Encoding(tuple(_column_terms(c) for c in data["columns"])),
-            intercept=float(data["intercept"]),
-            contributions=np.array(data["contributions"], dtype=np.float64),
-            concept_points=np.array(data["concept_points"], dtype=np.float64),
-            concept_intercepts=np.array(data["concept_intercepts"], dtype=np.float64),
-            rule=EvidenceRule(**data["rule"]) if data.get("rule") else None,
-        )
-
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Scorecard) and self.to_dict() == other.to_dict()
+        if not isinstance(other, Scorecard):
+            return False
+        return all(np.array_equal(value, vars(other)[name]) for name, value in vars(self).items())
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -452,17 +427,6 @@ def _whole_text(points: float) -> str:
 def points_text(points: float) -> str:
     """Return points as text; points that are small but not 0 never look like 0."""
     return f"{points:+.4f}" if abs(points) >= 0.001 else f"{points:+.3g}"
-
-
-def _column_terms(data: dict[str, Any]) -> ColumnTerms:
-    if "edges" in data:
-        edges = tuple(float(edge) for edge in data["edges"])
-        return BinTerms(data["name"], edges, bool(data["has_missing_term"]))
-    if data["kind"] == "numeric":
-        fill, centre = float(data["fill"]), float(data.get("centre", 0.0))
-        return NumericTerms(data["name"], fill, bool(data["has_missing_term"]), centre)
-    types = tuple(data.get("types", ()))
-    return CategoryTerms(data["name"], tuple(data["categories"]), types=types)
 
 
 def margins(scores: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:

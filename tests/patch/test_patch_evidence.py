@@ -245,7 +245,6 @@ def test_a_patch_read_back_has_the_same_scorecard_and_rule(seed):
     frame = case.table.to_pandas().replace([math.inf, -math.inf], math.nan)
     columns = read_columns(frame.drop(columns="score"), case.card.encoding.kinds)
     assert read.scorecard.ratio(columns).tolist() == case.card.ratio(columns).tolist()
-    assert Scorecard.from_dict(json.loads(json.dumps(case.card.to_dict()))) == case.card
 
 
 @pytest.mark.parametrize(
