@@ -78,7 +78,7 @@ def open_text(
 
     with translated_errors(explain):
         texts = _scan(connection, sources, names, character)
-        kinds, n_rows = _find_kinds(connection, texts, types, progress)
+        kinds, n_rows = find_kinds(connection, texts, types, progress)
     wrong = {name: types[name] for name, kind in kinds.items() if kind == ""}
     if wrong:
         raise _find_misfit_value(sources, names, character, wrong)
@@ -149,7 +149,7 @@ def _scan(
     )
 
 
-def _find_kinds(
+def find_kinds(
     connection: duckdb.DuckDBPyConnection,
     texts: duckdb.DuckDBPyRelation,
     types: Mapping[str, str],
@@ -165,13 +165,13 @@ def _find_kinds(
         for name, values in zip(texts.columns, sample, strict=True)
     }
     misfits = {
-        (name, kind): count_where(misfit_condition(name, kind, is_corrected=name in types))
+        (name, kind): _count_where(misfit_condition(name, kind, is_corrected=name in types))
         for name, kinds in possible.items()
         for kind in kinds
     }
     # counting every column makes DuckDB parse and check every field
     counts = [
-        count_where(f"NOT {_spells_missing(name)}") if len(kinds) > 2 else f"count({quoted(name)})"
+        _count_where(f"NOT {_spells_missing(name)}") if len(kinds) > 2 else f"count({quoted(name)})"
         for name, kinds in possible.items()
     ]
     query = texts.aggregate(", ".join(["count(*)", *counts, *misfits.values()]))
@@ -339,7 +339,7 @@ def _pattern(kind: str, is_corrected: bool) -> str:
     return "(?is).*" if pattern is None else rf"(?i)[ \t]*({pattern}|{_MISSING})[ \t]*"
 
 
-def count_where(condition: str) -> str:
+def _count_where(condition: str) -> str:
     """Return the SQL that counts the rows for which a condition holds."""
     return f"count(CASE WHEN {condition} THEN 1 END)"
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from commod._io.delimited import (
     cast_expression,
     check_corrections,
-    count_where,
+    find_kinds,
     misfit_condition,
     open_text,
 )
@@ -172,13 +172,13 @@ def _open_parquet(
     relation = _read_files(connection, sources, columns_in_folders)
     names = list(relation.columns)
     check_corrections(types, names, repr(sources[0].name))
-    with translated_errors():
-        n_rows = run_query(connection, relation.aggregate("count(*)").fetchall)[0][0]
     kinds = dict(zip(names, map(_kind_of_column, relation.types), strict=True))
-    if not types or not n_rows:
-        return relation, kinds, n_rows
-    corrected = _correct_kinds(connection, relation, types, progress)
-    return corrected, {**kinds, **types}, n_rows
+    with translated_errors():
+        if types:
+            relation, n_rows = _correct_kinds(connection, relation, types, progress)
+        else:
+            n_rows = run_query(connection, relation.aggregate("count(*)").fetchall)[0][0]
+    return relation, {**kinds, **types}, n_rows
 
 
 def _read_files(
@@ -247,39 +247,24 @@ def _correct_kinds(
     relation: duckdb.DuckDBPyRelation,
     types: Mapping[str, str],
     progress: Progress | None,
-) -> duckdb.DuckDBPyRelation:
-    as_text = ", ".join(
-        f"CAST({q} AS VARCHAR) AS {q}" if name in types else q
-        for name, q in ((name, quoted(name)) for name in relation.columns)
-    )
-    texts = relation.project(as_text)
-    counts = [
-        count_where(misfit_condition(name, kind, is_corrected=True)) for name, kind in types.items()
-    ]
-    query = texts.aggregate(", ".join(counts))
-    with translated_errors():
-        numbers = run_query(connection, query.fetchall, progress=progress)[0]
-        for (name, kind), n_wrong in zip(types.items(), numbers, strict=True):
-            if n_wrong:
-                raise _misfit_error(connection, texts, name, kind)
-    return texts.project(
-        ", ".join(
-            cast_expression(name, types[name]) if name in types else quoted(name)
-            for name in relation.columns
-        )
-    )
-
-
-def _misfit_error(
-    connection: duckdb.DuckDBPyConnection, texts: duckdb.DuckDBPyRelation, name: str, kind: str
-) -> InputError:
-    numbered = texts.project(f"{quoted(name)} AS value, row_number() OVER () AS line")
-    wrong = numbered.filter(misfit_condition("value", kind, is_corrected=True)).limit(1)
-    value, row = run_query(connection, wrong.fetchall)[0]
-    return InputError(
-        f"Column {name!r} holds {value[:60]!r} in row {row}, but it was given the type {kind}. "
-        "Correct the value, or give the column the type text."
-    )
+) -> tuple[duckdb.DuckDBPyRelation, int]:
+    """Return the relation with columns of the given kinds, and the number of its rows."""
+    names = relation.columns
+    as_text = {name: f"CAST({quoted(name)} AS VARCHAR) AS {quoted(name)}" for name in types}
+    texts = relation.project(", ".join(as_text.get(name, quoted(name)) for name in names))
+    corrected = texts.project(", ".join(map(quoted, types)))
+    kinds, n_rows = find_kinds(connection, corrected, types, progress)
+    for name, kind in types.items():
+        if not kinds[name]:
+            numbered = texts.project(f"{quoted(name)} AS value, row_number() OVER () AS line")
+            wrong = numbered.filter(misfit_condition("value", kind, is_corrected=True)).limit(1)
+            value, row = run_query(connection, wrong.fetchall)[0]
+            raise InputError(
+                f"Column {name!r} holds {value[:60]!r} in row {row}, but it was given the type "
+                f"{kind}. Correct the value, or give the column the type text."
+            )
+    casts = {name: cast_expression(name, kind) for name, kind in types.items()}
+    return texts.project(", ".join(casts.get(name, quoted(name)) for name in names)), n_rows
 
 
 def _kind_of_column(dtype: Any) -> str:
