@@ -27,6 +27,7 @@ INTERFACE = {
     *("_fitted_param", "_fitted_params", "_has_whole_points", "_labels_of"),
     *("_ratio_columns", "_read_base", "_read_rows", "_score_columns"),
     *("_standing", "_stated", "_sweep", "_unread_columns"),
+    *("_base_model", "_favorable_label", "_pos_label"),
 }
 METHODS = {"COMMOD", "ControlledDebiaser", "RatioUpdate", "Rival", "AwareRival"}
 

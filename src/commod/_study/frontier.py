@@ -665,7 +665,7 @@ class Frontier:
         if not self._uses_expectations:
             return np.array([self._rows.keeps_standing(figures) for figures in self._figures])
         known = [getattr(point.candidate, "expectation", None) for point in self.points]
-        kept = [one is None or all_kept(self._rows.standing, one.values[1:]) for one in known]
+        kept = [one is None or all_kept(self._rows.standing, one.standing_values) for one in known]
         return np.array(kept, dtype=bool)
 
     @property

@@ -160,7 +160,7 @@ def explain(
         segments=segments,
         segment_of=segment_of,
         _update=update,
-        _X=X,
+        X=X,
     )
 
 
@@ -213,6 +213,8 @@ class Explanation(ExplainedDecisions):
         For a changed person the first segment that describes them; −1 elsewhere.
     unread_columns : frozenset of str
         Columns that the update never uses; they are in no segment.
+    X : table
+        The explained people, as they were given.
 
     Examples
     --------
@@ -236,7 +238,7 @@ class Explanation(ExplainedDecisions):
     segments: Segments
     segment_of: Index
     _update: Any = field(repr=False)  # None where only the decisions are known
-    _X: Any = field(repr=False)
+    X: Any = field(repr=False)
     _ranges: dict[str, tuple[float, float]] = field(default_factory=dict, repr=False)
 
     @property
@@ -270,14 +272,9 @@ class Explanation(ExplainedDecisions):
         return getattr(self._update, "edits_", ())
 
     @property
-    def X(self) -> Any:  # noqa: N802
-        """Return the table of the explained people, as it was given."""
-        return self._X
-
-    @property
     def index(self) -> Any:
         """Return the index of X where it is a pandas frame, None otherwise."""
-        return index_of(self._X)
+        return index_of(self.X)
 
     def check_type(self, column: Column) -> None:
         """Refuse a column of another table that has not the type that the update knows."""
@@ -311,8 +308,9 @@ class Explanation(ExplainedDecisions):
         for part in row_chunks(len(rows)):
             terms = scorecard.encoding.encode(self._columns(rows[part]))
             favorable = self._favorable[rows[part]]
-            each = [push_of(scorecard, j, terms, favorable) for j in used.tolist()]
-            pushes = np.column_stack(each)
+            pushes = np.column_stack(
+                [push_of(scorecard, j, terms, favorable) for j in used.tolist()]
+            )
             pushed = self.changed[rows[part]] & (pushes.max(axis=1) > 0)
             concepts[part] = np.where(pushed, used[pushes.argmax(axis=1)], -1)
         return concepts
@@ -452,7 +450,7 @@ class Explanation(ExplainedDecisions):
         if self.index is None:
             raise InputError(
                 f"id={label!r} is a label in the index of a pandas frame, but X is "
-                f"{type(self._X).__name__} and has none. Pass the row, counted from 0.",
+                f"{type(self.X).__name__} and has none. Pass the row, counted from 0.",
                 parameter="id",
             )
         try:
@@ -486,7 +484,7 @@ class Explanation(ExplainedDecisions):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a base model may warn about unseen values
-                rows = update._read_rows(edited_rows(self._X, row, edits))
+                rows = update._read_rows(edited_rows(self.X, row, edits))
         except Exception:  # a base model may raise any error
             return None
         evaluation = update._evaluate_rows(rows)
@@ -543,7 +541,7 @@ class Explanation(ExplainedDecisions):
     def _range_of(self, name: str) -> tuple[float, float]:
         """Return the lowest and the highest value of a numeric column among all rows of X."""
         if name not in self._ranges:
-            column = next(FrameColumns(self._X).read_columns({name}), None)
+            column = next(FrameColumns(self.X).read_columns({name}), None)
             values = np.zeros(0) if column is None else column.values[~column.is_missing()]
             ends = (float(values.min()), float(values.max())) if len(values) else (np.inf, -np.inf)
             self._ranges[name] = ends
@@ -552,7 +550,7 @@ class Explanation(ExplainedDecisions):
     def _columns(self, rows: Index) -> list[Column]:
         """Return the columns that the scorecard reads, for the given rows."""
         assert self.scores_before is not None
-        return self._update._ratio_columns(take_rows(self._X, rows), self.scores_before[rows])
+        return self._update._ratio_columns(take_rows(self.X, rows), self.scores_before[rows])
 
 
 # ---------------------------------------------------------------------------------------------
