@@ -249,23 +249,19 @@ def base_scores(
 
 
 def _proba_of_column(estimator: ScoreColumn, columns: Sequence[Column]) -> NDArray[np.float64]:
-    for column in columns:
-        if column.name == estimator.name:
-            return _two_columns(_numbers(column, estimator))
-    names = [c.name for c in columns]
-    raise BaseModelError(
-        f"{estimator!r} is not a column of X (columns: {list_names(names)})."
-        f"{did_you_mean(estimator.column, names)} Name one of them. For a NumPy array, pass its "
-        "position, counted from 0."
-    )
-
-
-def _numbers(column: Column, estimator: ScoreColumn) -> NDArray[np.float64]:
+    names = [column.name for column in columns]
+    if estimator.name not in names:
+        raise BaseModelError(
+            f"{estimator!r} is not a column of X (columns: {list_names(names)})."
+            f"{did_you_mean(estimator.column, names)} Name one of them. For a NumPy array, pass "
+            "its position, counted from 0."
+        )
+    column = columns[names.index(estimator.name)]
     if column.kind == "numeric":
-        return column.values
+        return _two_columns(column.values)
     example = column.first_value()
     if example is None:  # a column without any value has no kind of its own
-        return np.full(len(column), np.nan)
+        return np.full((len(column), 2), np.nan)
     raise BaseModelError(
         f"{estimator!r} holds {example!r}, but scores are numbers between 0 and 1. Convert the "
         "column, or name the column that holds the scores."
@@ -281,10 +277,19 @@ def proba_of_model(estimator: Any, X: Any, n_rows: int) -> NDArray[np.float64]:
 
     `X` has the columns that the model was fitted on: see `model_columns`.
     """
-    if hasattr(estimator, "predict_proba"):
-        proba = _proba_of_classifier(estimator, X)
-    else:
-        proba = _proba_of_decision(estimator, X)
+    method = "predict_proba" if hasattr(estimator, "predict_proba") else "decision_function"
+    source = f"{method} of {_name(estimator)}"
+    proba = _real_numbers(getattr(estimator, method)(X), source)
+    if method == "decision_function":
+        if proba.ndim == 2 and proba.shape[1] == 1:
+            proba = proba[:, 0]
+        if proba.ndim != 1:
+            raise BaseModelError(f"{source} gave shape {proba.shape}; expected (n_rows,).")
+        proba = expit(proba)
+    if proba.ndim == 1:  # some wrappers return the score of classes_[1] alone
+        proba = _two_columns(proba)
+    if proba.ndim != 2 or proba.shape[1] != 2:
+        raise BaseModelError(f"{source} gave shape {proba.shape}; expected (n_rows, 2).")
     if len(proba) != n_rows:
         raise BaseModelError(f"The base model gave {len(proba)} scores for {n_rows} rows.")
     _check_scores(proba[:, 1], estimator)
@@ -314,27 +319,6 @@ def model_columns(estimator: Any, X: Any) -> Any:
         return X
     has_all = set(names) <= set(frame.columns)
     return frame.select(names).to_native() if has_all else X
-
-
-def _proba_of_classifier(estimator: Any, X: Any) -> NDArray[np.float64]:
-    proba = _real_numbers(estimator.predict_proba(X), f"predict_proba of {_name(estimator)}")
-    if proba.ndim == 1:  # some wrappers return the score of classes_[1] alone
-        proba = _two_columns(proba)
-    if proba.ndim != 2 or proba.shape[1] != 2:
-        raise BaseModelError(
-            f"predict_proba of {_name(estimator)} gave shape {proba.shape}; expected (n_rows, 2)."
-        )
-    return proba
-
-
-def _proba_of_decision(estimator: Any, X: Any) -> NDArray[np.float64]:
-    source = f"decision_function of {_name(estimator)}"
-    decision = _real_numbers(estimator.decision_function(X), source)
-    if decision.ndim == 2 and decision.shape[1] == 1:
-        decision = decision[:, 0]
-    if decision.ndim != 1:
-        raise BaseModelError(f"{source} gave shape {decision.shape}; expected (n_rows,).")
-    return _two_columns(expit(decision))
 
 
 def _name(estimator: Any) -> str:

@@ -112,7 +112,9 @@ def _normalise(codes: NDArray[np.signedinteger[Any]], values: list[Any]) -> Code
 def code_array(array: NDArray[Any]) -> Coded:
     """Return codes of an array (n,); the values of numbers and booleans are sorted."""
     if array.dtype.kind == "b":
-        return _code_booleans(array)
+        has_both = bool(array.any() and not array.all())
+        codes = array.astype(np.int8) if has_both else np.zeros(len(array), dtype=np.int8)
+        return Coded(codes, [False, True] if has_both else array[:1].tolist())
     if array.dtype.kind in "iu":
         present, codes = _count_or_sort(array)
         return Coded(codes, present.tolist())
@@ -123,12 +125,6 @@ def code_array(array: NDArray[Any]) -> Coded:
         codes[is_known] = inverse
         return Coded(codes, present.tolist())
     return code_list(array.astype(object).tolist())
-
-
-def _code_booleans(array: NDArray[np.bool_]) -> Coded:
-    if len(array) and array.any() and not array.all():
-        return Coded(array.astype(np.int8), [False, True])
-    return Coded(np.zeros(len(array), dtype=np.int8), array[:1].tolist())
 
 
 def _count_or_sort(keys: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
@@ -467,13 +463,14 @@ def _column_of_series(name: str, series: nw.Series[Any], kinds: Mapping[str, Kin
     if dtype.is_numeric():
         values = _as_doubles(series)
         return Column(name, "numeric", _finite(values, f"Column {name!r}"))
-    if dtype == nw.Object or _holds_objects(series):  # narwhals looks at the first rows only
+    native = series.to_native()
+    # narwhals looks at the first rows only
+    if dtype == nw.Object or getattr(native, "dtype", None) == np.dtype(object):
         return _column_of_objects(name, series.to_list(), kinds.get(name))
     if dtype in (nw.Boolean, nw.String, nw.Categorical, nw.Enum):
         return _categories(name, code_series(series))
     if dtype == nw.Unknown and series.is_null().all():  # the Null type of polars and pyarrow
         return column_without_values(name, len(series))
-    native = series.to_native()
     raise unreadable_type(f"Column {name!r}", getattr(native, "dtype", None) or native.type)
 
 
@@ -486,10 +483,6 @@ def _as_doubles(series: nw.Series[Any]) -> NDArray[np.float64]:
         values[missing.to_numpy()] = np.nan
         return values
     return series.cast(nw.Float64).to_numpy().astype(np.float64, copy=False)
-
-
-def _holds_objects(series: nw.Series[Any]) -> bool:
-    return bool(getattr(series.to_native(), "dtype", None) == np.dtype(object))
 
 
 def column_without_values(name: str, n_rows: int) -> Column:

@@ -278,17 +278,13 @@ def _codes(
 ) -> NDArray[np.int32]:
     """Return the term of each row, shape (n,); `absent` where a row has no term."""
     if isinstance(spec, BinTerms):
-        return _bin_codes(spec, column, start, absent)
+        bins = start + np.searchsorted(spec.edges, column.values, side="right")
+        missing = start + len(spec.edges) + 1 if spec.has_missing_term else absent
+        return np.where(np.isnan(column.values), missing, bins).astype(np.int32)
     terms = {category: start + i for i, category in enumerate(spec.categories)}
     # The code of a missing value is −1, which indexes the last entry.
     table = [terms.get(category, absent) for category in (*column.categories, None)]
     return np.array(table, dtype=np.int32)[column.values]
-
-
-def _bin_codes(spec: BinTerms, column: Column, start: int, absent: int) -> NDArray[np.int32]:
-    bins = start + np.searchsorted(spec.edges, column.values, side="right")
-    missing = start + len(spec.edges) + 1 if spec.has_missing_term else absent
-    return np.where(np.isnan(column.values), missing, bins).astype(np.int32)
 
 
 def matching_column(spec: ColumnTerms, columns: Mapping[str, Column]) -> Column:

@@ -19,6 +19,7 @@ MAX_ROWS = 50_000  # in the sample, over all groups
 MIN_ROWS_OF_GROUP = 10  # below this, a column that does not depend on the group reaches 0.9
 MAX_GROUPS = 50  # the largest groups; all others count as one
 MAX_BINS = 50  # of a numeric column
+MAX_VALUES = 50  # of a column that determines the group
 # Values with fewer rows of the sample count as one. Its rows may stand for several people.
 MIN_ROWS_OF_VALUE = 5
 
@@ -98,8 +99,8 @@ class ProxyTest:
         return max(predictions, key=lambda p: p.area, default=NO_PREDICTION)
 
 
-def determines_group(column: Column, codes: NDArray[np.intp], most: int = 50) -> bool:
-    """Return whether the column determines the group through at most `most` values.
+def determines_group(column: Column, codes: NDArray[np.intp]) -> bool:
+    """Return whether the column determines the group through at most MAX_VALUES values.
 
     Each value must be shared by two rows on average, and all rows of a value by one group.
     """
@@ -107,7 +108,7 @@ def determines_group(column: Column, codes: NDArray[np.intp], most: int = 50) ->
     for step in (-(-n // 1_000), 1):  # a subsample of 1,000 rows rules out most columns
         values, groups = code_array(column.values[::step]).codes + 1, codes[::step]  # 0: missing
         n_pairs = len(joint_codes([values, groups])[1])
-        if n_pairs > min(most, n // 2) or n_pairs > len(np.unique(values)):
+        if n_pairs > min(MAX_VALUES, n // 2) or n_pairs > len(np.unique(values)):
             return False
     return len(np.unique(codes)) > 1
 
