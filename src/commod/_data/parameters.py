@@ -43,6 +43,28 @@ def check_number_parameter(value: Any, name: str, kinds: Any, **limits: Any) -> 
     return value
 
 
+_BETWEEN = {"max_val": 1, "include_boundaries": "neither"}
+NUMBERS: dict[str, tuple[tuple[type, ...], dict[str, Any]]] = {  # types and limits of each kind
+    "count": ((int, np.integer), {"min_val": 1}),
+    "share": ((float, np.floating), {"min_val": 0, **_BETWEEN}),
+    "level": ((float, np.floating), {"min_val": 0.5, **_BETWEEN}),
+}
+
+
+def check_numbers(kind: str, **values: Any) -> None:
+    """Refuse parameters, by their names, that are no numbers of this kind of NUMBERS.
+
+    Examples
+    --------
+    >>> check_numbers("count", min_group_size=30, min_rows=0)
+    Traceback (most recent call last):
+    commod.exceptions.InputError: min_rows == 0, must be >= 1.
+    """
+    kinds, limits = NUMBERS[kind]
+    for name, value in values.items():
+        check_number_parameter(value, name, kinds, **limits)
+
+
 def check_number(
     owner: Any,
     name: str,

@@ -23,7 +23,7 @@ from commod._data.labels import (
     read_label_pair,
     read_scores,
 )
-from commod._data.parameters import check_choice, check_number_parameter
+from commod._data.parameters import check_choice, check_numbers
 from commod._data.tables import check_same_rows
 from commod._record import Estimate
 from commod._text import did_you_mean, shown
@@ -425,9 +425,7 @@ def outscoring_probability(
     (0.5, 1.0, 0.0)
     """
     check_choice(change, "change", ("gain", "loss"))
-    check_number_parameter(
-        level, "level", (float, np.floating), min_val=0.5, max_val=1, include_boundaries="neither"
-    )
+    check_numbers("level", level=level)
     given = {"scores": scores, "y_before": y_before, "y_after": y_after, "y_true": y_true}
     check_same_rows({**given, "sensitive_features": sensitive_features})
     decisions = read_label_pair(y_before, y_after, PAIR)

@@ -10,7 +10,7 @@ from types import EllipsisType
 from typing import Any, ClassVar, Self
 
 from commod._data.groups import read_decisions
-from commod._data.parameters import check_choice, check_number_parameter
+from commod._data.parameters import check_choice, check_numbers
 from commod._text import did_you_mean, shown
 from commod.exceptions import InputError, InputTypeError
 from commod.metrics._constraint import Comparing, Constraint, find_form
@@ -188,7 +188,7 @@ class FairnessConstraint(Immutable):
                 f"column={shown(column)} must be the name of a column, such as 'department'.",
                 parameter="column",
             )
-        check_number_parameter(min_rows, "min_rows", int, min_val=1)
+        check_numbers("count", min_rows=min_rows)
         check_choice(over, "over", ("every", "average"))
         condition = Within(column, int(min_rows), "average" if over == "average" else "every")
         return self._replaced(self.constraint.conditional(condition), self.bound)

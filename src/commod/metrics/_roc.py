@@ -28,7 +28,7 @@ from commod._data.labels import (
     read_labels,
     read_ranking_scores,
 )
-from commod._data.parameters import check_number_parameter, check_seed
+from commod._data.parameters import check_number_parameter, check_numbers, check_seed
 from commod._data.tables import check_same_rows
 from commod._record import AreaBetween, Estimate
 from commod._text import list_names
@@ -486,7 +486,7 @@ def group_auc(
     >>> areas["a"].value, areas["b"].value
     (1.0, 0.75)
     """
-    _check_level(level)
+    check_numbers("level", level=level)
     groups, cells = _read_cells(y_true, scores, sensitive_features, pos_label, sample_weight)
     _warn_of_one_label(groups, cells)
     areas = (as_pair_share(own.area(level)) for own in cells)
@@ -600,7 +600,7 @@ def compare_roc_curves(
     >>> largest.low == 0 < largest.value < largest.chance_high
     True
     """
-    _check_level(level)
+    check_numbers("level", level=level)
     check_number_parameter(n_resamples, "n_resamples", (int, np.integer), min_val=100)
     groups, cells = _read_cells(y_true, scores, sensitive_features, pos_label, sample_weight)
     labels = groups.labels
@@ -642,12 +642,6 @@ def _as_gap(pair: tuple[Hashable, Hashable], gap: AreaBetween) -> RocGap:
 
 # ---------------------------------------------------------------------------------------------
 # Reading and checking
-
-
-def _check_level(level: Any) -> None:
-    check_number_parameter(
-        level, "level", (float, np.floating), min_val=0.5, max_val=1, include_boundaries="neither"
-    )
 
 
 def _read_cells(

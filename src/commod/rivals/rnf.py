@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from commod._data.arrays import Codes, Floats, Mask
-from commod._data.parameters import check_number_parameter
+from commod._data.parameters import check_numbers
 from commod._solvers.problem import (
     MAX_MARGIN,
     Layer,
@@ -176,8 +176,7 @@ class RNF(NewModelRival, TrainedRival):
                 "hidden=() leaves no layer for the encoder. Pass at least one size, such as (50,).",
                 parameter="hidden",
             )
-        limits: dict[str, Any] = {"min_val": 0, "max_val": 1, "include_boundaries": "neither"}
-        check_number_parameter(self.proxy_share, "proxy_share", (float, np.floating), **limits)
+        check_numbers("share", proxy_share=self.proxy_share)
         if len(self.locked_features) and self._reads_base_layers:
             raise InputError(
                 f"locked_features={list(self.locked_features)!r} cannot be kept: the new head "

@@ -32,7 +32,7 @@ from commod._data.columns import Column, may_hold_codes, plain, read_columns
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.groups import group_names_of, read_groups, sensitive_names
 from commod._data.labels import check_length, check_weights, read_labels
-from commod._data.parameters import check_flag, check_names, check_number_parameter, check_seed
+from commod._data.parameters import check_flag, check_names, check_numbers, check_seed
 from commod._data.tables import check_same_rows
 from commod._people import standing_constraints
 from commod._record import LeftOutGroup, Request
@@ -307,11 +307,10 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
     ) -> FitRows:
         """Return the checked and scored rows; also set `classes_` and the labels."""
-        limits: dict[str, Any] = {"min_val": 0, "max_val": 1, "include_boundaries": "neither"}
-        check_number_parameter(self.threshold, "threshold", (float, np.floating), **limits)
+        check_numbers("share", threshold=self.threshold)
         given = {"X": X, "y": y, "sensitive_features": sensitive_features}
         check_same_rows({**given, "sample_weight": sample_weight})
-        check_number_parameter(self.min_group_size, "min_group_size", (int, np.integer), min_val=1)
+        check_numbers("count", min_group_size=self.min_group_size)
         self._standing()  # refuses constraints that cannot be used
         columns = read_columns(X, skip=self._unread())
         n_rows = len(columns[0])

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-import numpy as np
-
 from commod._data.columns import plain
 from commod._data.groups import UNKNOWN_GROUPS
 from commod._data.labels import check_label_parameter
-from commod._data.parameters import check_choice, check_number_parameter
+from commod._data.parameters import check_choice, check_numbers
 from commod._record import FurtherConstraint, Request, from_plain, to_plain
 from commod._reporting.audit.people import Coding
 from commod._text import did_you_mean, shown
@@ -56,11 +54,8 @@ def check_settings(
 ) -> None:
     """Refuse a level outside (0.5, 1), a size below 1 and an unknown choice."""
     check_choice(unknown_groups, "unknown_groups", UNKNOWN_GROUPS)
-    check_number_parameter(
-        level, "level", (float, np.floating), min_val=0.5, max_val=1, include_boundaries="neither"
-    )
-    check_number_parameter(min_group_size, "min_group_size", (int, np.integer), min_val=1)
-    check_number_parameter(min_subgroup_size, "min_subgroup_size", (int, np.integer), min_val=1)
+    check_numbers("level", level=level)
+    check_numbers("count", min_group_size=min_group_size, min_subgroup_size=min_subgroup_size)
 
 
 def named_labels(pos_label: Any, favorable_label: Any, score_is_for: Any) -> dict[str, Any]:

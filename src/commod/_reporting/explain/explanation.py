@@ -16,7 +16,7 @@ from commod._data.arrays import Mask
 from commod._data.base_model import ScoreColumn
 from commod._data.columns import Column, plain
 from commod._data.labels import check_label_parameter, check_length
-from commod._data.parameters import check_number_parameter
+from commod._data.parameters import check_numbers
 from commod._data.tables import check_same_rows, index_of, take_rows
 from commod._record import Card, CardLine, Concept, EditRecord, ExpectedOnNewPeople, Segments
 from commod._record.explanation import Value
@@ -127,7 +127,7 @@ def explain(
     check_label_parameter(pos_label, "pos_label")
     check_label_parameter(favorable_label, "favorable_label")
     if n_concepts is not None:
-        check_number_parameter(n_concepts, "n_concepts", (int, np.integer), min_val=1)
+        check_numbers("count", n_concepts=n_concepts)
     if update is None:
         decisions = decisions_of_labels(X, y_before, y_after, pos_label, favorable_label)
     else:
