@@ -113,8 +113,8 @@ def code_array(array: NDArray[Any]) -> Coded:
     """Return codes of an array (n,); the values of numbers and booleans are sorted."""
     if array.dtype.kind == "b":
         has_both = bool(array.any() and not array.all())
-        codes = array.astype(np.int8) if has_both else np.zeros(len(array), dtype=np.int8)
-        return Coded(codes, [False, True] if has_both else array[:1].tolist())
+        flags = array.astype(np.int8) if has_both else np.zeros(len(array), dtype=np.int8)
+        return Coded(flags, [False, True] if has_both else array[:1].tolist())
     if array.dtype.kind in "iu":
         present, codes = _count_or_sort(array)
         return Coded(codes, present.tolist())

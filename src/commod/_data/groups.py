@@ -146,10 +146,11 @@ def read_groups_or_unknown(sensitive_features: Any, n_rows: int, unknown: str = 
 def _refuse_names(sensitive_features: Any, n_rows: int) -> None:
     """Refuse the name of a column, or a short list of names, where values are expected."""
     given = sensitive_features
+    is_short = isinstance(given, list | tuple) and 0 < len(given) <= MAX_NAMED_COLUMNS
     if isinstance(given, str):
         text = f"sensitive_features={shown(given)} is text, not one value per row."
         values = f"Pass the values of the column, such as data[{shown(given)}]"
-    elif _may_be_names(given) and len(given) != n_rows:
+    elif is_short and len(given) != n_rows and all(isinstance(name, str) for name in given):
         names = [str(name) for name in given]
         text = f"sensitive_features has {len(given)} rows, but {n_rows} were expected."
         values = f"If {names} are names of columns, pass their values, such as data[{names}]"
@@ -159,12 +160,6 @@ def _refuse_names(sensitive_features: Any, n_rows: int) -> None:
         f"{text} {values}. Only fit_frame and audit_frame take names.",
         parameter="sensitive_features",
     )
-
-
-def _may_be_names(given: Any) -> bool:
-    """Return whether `given` is a list of texts that is short enough to name columns."""
-    is_short = isinstance(given, list | tuple) and 0 < len(given) <= MAX_NAMED_COLUMNS
-    return is_short and all(isinstance(name, str) for name in given)
 
 
 def _missing_groups(n_missing: int, n_rows: int) -> InputError:

@@ -381,8 +381,15 @@ def _partition_scorer(
 
     def score(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         arrow = import_module("pyarrow")
-        model, first = _load_on_worker(payload), 0
-        place = _partition_name()
+        try:
+            model = pickle.loads(payload)
+        except ImportError as error:
+            package = (error.name or str(error)).partition(".")[0]
+            raise BaseModelError(_worker_text(package), parameter="estimator") from error
+        first = 0
+        context = import_module("pyspark").TaskContext.get()
+        number = None if context is None else context.partitionId()
+        place = "a partition" if number is None else f"Spark partition {number}"
         for batch in batches:
             rows = pandas_rows(arrow.Table.from_batches([batch.select(list(columns))]), types)
             scores = arrow.array(score_rows(model, rows, first, place), arrow.float64())
@@ -393,14 +400,6 @@ def _partition_scorer(
     return score
 
 
-def _load_on_worker(payload: bytes) -> Any:
-    try:
-        return pickle.loads(payload)
-    except ImportError as error:
-        package = (error.name or str(error)).partition(".")[0]
-        raise BaseModelError(_worker_text(package), parameter="estimator") from error
-
-
 def _worker_text(package: str) -> str:
     """Return what to do where a Spark worker lacks a package."""
     return (
@@ -408,11 +407,6 @@ def _worker_text(package: str) -> str:
         "Install it on the workers in the version that is installed here (see spark.archives), or "
         "write the scores into a column and pass ScoreColumn('its name')."
     )
-
-
-def _partition_name() -> str:
-    context = import_module("pyspark").TaskContext.get()
-    return "a partition" if context is None else f"Spark partition {context.partitionId()}"
 
 
 # ---------------------------------------------------------------------------------------------

@@ -377,15 +377,6 @@ def group_rates(
     {'n': 1, 'selection_rate': 0.0, 'tpr': 0.0, 'fpr': nan, 'accuracy': 0.0}
     """
     rows = read_decisions(y_true, y_pred, sensitive_features, pos_label, sample_weight)
-    columns = rows.groups.sizes.tolist(), *_rates_by_group(rows)
-    return {
-        label: GroupRates(n=n, selection_rate=selected, tpr=tpr, fpr=fpr, accuracy=right)
-        for label, n, selected, tpr, fpr, right in zip(rows.groups.labels, *columns, strict=True)
-    }
-
-
-def _rates_by_group(rows: GroupedDecisions) -> list[list[float]]:
-    """Return selection rates, true and false positive rates and accuracies of the groups."""
     decisions, outcomes, weight = rows.decisions, rows.outcomes, rows.weight
     known = np.zeros_like(weight) if outcomes is None else weight
     if outcomes is None:
@@ -397,7 +388,12 @@ def _rates_by_group(rows: GroupedDecisions) -> list[list[float]]:
         (decisions == outcomes, known),
     )
     codes, n_groups = rows.groups.codes, len(rows.groups.labels)
-    return [group_shares(events, codes, n_groups, counted).tolist() for events, counted in rates]
+    shares = (group_shares(events, codes, n_groups, counted).tolist() for events, counted in rates)
+    columns = rows.groups.sizes.tolist(), *shares
+    return {
+        label: GroupRates(n=n, selection_rate=selected, tpr=tpr, fpr=fpr, accuracy=right)
+        for label, n, selected, tpr, fpr, right in zip(rows.groups.labels, *columns, strict=True)
+    }
 
 
 # ---------------------------------------------------------------------------------------------
