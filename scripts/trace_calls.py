@@ -53,7 +53,8 @@ def entered(call: Callable[[], Any]) -> Entered:
     def profile(frame: FrameType, event: str, _: Any) -> None:
         nonlocal deepest
         code = frame.f_code
-        if event in ("call", "return") and code.co_filename.startswith(SOURCE):
+        is_function = code.co_filename.startswith(SOURCE) and code.co_name not in INLINED
+        if event in ("call", "return") and is_function:
             depth.now = getattr(depth, "now", 0) + (1 if event == "call" else -1)
             deepest = max(deepest, depth.now)
             codes.add(code)
@@ -65,8 +66,7 @@ def entered(call: Callable[[], Any]) -> Entered:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    functions = {code for code in codes if code.co_name not in INLINED}
-    return Entered(len({code.co_filename for code in codes}), len(functions), deepest)
+    return Entered(len({code.co_filename for code in codes}), len(codes), deepest)
 
 
 # ---------------------------------------------------------------------------------------------

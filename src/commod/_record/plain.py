@@ -76,11 +76,12 @@ def from_plain(kind: type[Record], data: Any, name: str | None = None) -> Record
 def _read(hint: Any, data: Any, where: str) -> Any:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if isinstance(hint, type) and is_dataclass(hint):
-        return _read_record(hint, data, where)
+        names, hints = _present_fields(hint, data, where), _hints(hint)
+        return hint(**{name: _read(hints[name], data[name], f"{where}.{name}") for name in names})
     if origin in (typing.Union, types.UnionType):
         return _read_one_of(hint, arguments, data, where)
     if origin is tuple and isinstance(data, list):
-        return tuple(_read(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(data))
+        return tuple([_read(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(data)])
     if origin is dict and isinstance(data, dict):
         return {key: _read(arguments[1], v, f"{where}[{key!r}]") for key, v in data.items()}
     if (origin is typing.Literal and _is_one_of(data, arguments)) or _is_plain(hint, data):
@@ -130,17 +131,16 @@ def _names_kind(kind: Any, data: Any) -> bool:
     )
 
 
-def _read_record(kind: type, data: Any, where: str) -> Any:
+def _present_fields(kind: type, data: Any, where: str) -> list[str]:
+    """Return the fields of a record that data has; refuse data that lacks some or has others."""
     if not isinstance(data, dict):
         raise _wrong(kind, data, where)
-    hints = _hints(kind)
     kept = {f.name: f.metadata.get("optional", False) for f in fields(kind) if _is_kept(f)}
     wrong = sorted({name for name in kept if not kept[name]} - set(data) | set(data) - set(kept))
     if wrong:
         problem = "lacks" if wrong[0] in kept else "has an unknown"
         raise InputError(f"{where} {problem} field {wrong[0]!r}; expected {', '.join(kept)}.")
-    present = [name for name in kept if name in data]
-    return kind(**{name: _read(hints[name], data[name], f"{where}.{name}") for name in present})
+    return [name for name in kept if name in data]
 
 
 @cache
