@@ -197,7 +197,7 @@ OF_EVERY_UPDATE = """
 """
 OF_ONE_UPDATE = {
     ControlledDebiaser: "fit_frame undo",
-    COMMOD: "as_in_the_paper score_edit max_margin",
+    COMMOD: "as_in_the_paper",
 }
 
 

@@ -10,6 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from commod import TRUSTED_TYPES
+from commod.exceptions import InputError
 from quick_updates import quick_control
 from scored_people import GROUP, SCORED, X, Y
 
@@ -41,3 +42,11 @@ def test_a_model_and_its_update_are_one_file():
     again = skops_io.loads(skops_io.dumps(update), trusted=list(TRUSTED_TYPES))
     np.testing.assert_array_equal(again.predict(table), update.predict(table))
     assert again.to_patch().content.ratio == update.to_patch().content.ratio
+
+
+def test_an_update_that_an_earlier_version_saved_is_refused():
+    update = quick_control(SCORED, target=0.9).fit(X, Y, sensitive_features=GROUP)
+    state = update.__getstate__()
+    del state["_stored_as"]  # as version 0.2 saved it
+    with pytest.raises(InputError, match="saved by another version of commod"):
+        quick_control(SCORED).__setstate__(state)

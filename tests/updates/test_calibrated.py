@@ -127,14 +127,6 @@ def test_a_few_people_of_a_label_are_not_enough(rows):
         update.calibrated_proba(X)
 
 
-def test_an_update_of_an_earlier_version_says_so(rows, update):
-    for name in ("calibration_", "_why_uncalibrated"):
-        del update.__dict__[name]
-    with pytest.raises(InputError, match="earlier version"):
-        update.calibrated_proba(rows[0])
-    assert update.to_patch().content.calibration is None
-
-
 def test_a_refit_without_labels_forgets_the_map(rows, update):
     X, _, groups = rows
     update.fit(X, None, sensitive_features=groups)

@@ -2,7 +2,6 @@
 
 import pickle
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -278,13 +277,6 @@ def test_caps_hold_after_an_edit_for_new_people():
         edited = edit(update, {"age": 0.01}, refit=refit)
         assert 0 < edited.change_rate_ <= 0.05
         assert edited.expected_.change_rate <= 0.05
-
-
-def test_an_update_of_an_earlier_version_is_refused(update):
-    earlier = pickle.loads(pickle.dumps(update))
-    earlier.scorecard_ = replace(earlier.scorecard_, rule=None)
-    with pytest.raises(InputError, match="fitted by an earlier version of commod"):
-        earlier.edit({}, X, Y, **GROUPS)
 
 
 def test_a_budget_is_kept():

@@ -1,4 +1,4 @@
-"""Scores left alone, the gate `max_margin`, and updates of version 0.2 that read the distance."""
+"""Scores left alone, and the gate `max_margin`."""
 
 import copy
 
@@ -11,11 +11,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from commod import COMMOD, ScoreColumn, audit, explain
-from commod._data.encoding import BinTerms, Encoding, NumericTerms
 from commod.datasets import make_biased
 from commod.exceptions import InputError
-from commod.scorecard import DISTANCE_COLUMN, Scorecard
-from commod.updates._found_update import UpdateSearch
+from commod.scorecard import DISTANCE_COLUMN
 from quick_updates import quick_control
 
 MAX_MARGIN = 0.25
@@ -179,65 +177,6 @@ def test_a_gate_of_zero_changes_nothing(table):
     assert not update.changes(X).changed.any()
 
 
-# ---------------------------------------------------------------------------------------------
-# Reading the distance: version 0.2 stored such updates
-
-
-def with_distance(update, terms, points, intercept):
-    """Return a copy of an update whose ratio is these points on the distance."""
-    reader = copy.deepcopy(update)
-    weights = np.array([points], dtype=np.float64)
-    start = np.array([0.0])
-    reader.scorecard_ = Scorecard(Encoding((terms,)), intercept, np.ones(1), weights, start)
-    reader.reads_score_, reader.search_ = True, UpdateSearch("any", 0.0)
-    return reader
-
-
-@pytest.fixture(scope="module")
-def reader(update):
-    terms = BinTerms(DISTANCE_COLUMN, (0.1, 0.3), has_missing_term=False)
-    return with_distance(update, terms, [-2.0, 0.5, 0.0], 1.0)
-
-
-def test_the_ratio_reads_the_distance_in_bins_and_per_unit(table, update, reader):
-    X, _, _ = table
-    far = np.abs(X["score"].to_numpy() - 0.5)
-    expected = 1.0 + np.select([far < 0.1, far < 0.3], [-2.0, 0.5], 0.0)
-    np.testing.assert_array_equal(reader.ratio(X), expected)
-    terms = NumericTerms(DISTANCE_COLUMN, 0.2, has_missing_term=False)
-    per_unit = with_distance(update, terms, [4.0], -0.5)
-    np.testing.assert_array_equal(per_unit.ratio(X), -0.5 + 4.0 * far)
-    for each in (reader, per_unit):
-        edited = each.to_patch().apply(X)
-        np.testing.assert_array_equal(edited["commod_changed"], each.changes(X).changed)
-        np.testing.assert_array_equal(edited["commod_score"], each.predict_proba(X)[:, 1])
-    assert reader.to_patch().verify(X, table[2]).passed
-
-
-def test_explanations_name_the_distance(table, reader):
-    X, _, _ = table
-    why = explain(reader, X)
-    assert {line.column for line in why.card.lines} == {DISTANCE_COLUMN}
-    assert [s.text for s in why.segments.segments if s.direction == "gain"] == [
-        f"{DISTANCE_COLUMN} < 0.1"
-    ]
-    row = int(np.flatnonzero(why.changed)[0])
-    person = why.person(row)
-    assert person.contributions[0].column == DISTANCE_COLUMN
-    assert person.kept_by == ()  # nobody can change the distance and nothing else
-    assert DISTANCE_COLUMN in why.reasons([row])[0]
-
-
-def test_a_column_with_the_name_of_the_distance_is_refused(table, reader):
-    X, _, _ = table
-    named = X.assign(**{DISTANCE_COLUMN: 0.0})
-    taken = copy.deepcopy(reader)
-    names = [*X.columns, DISTANCE_COLUMN]
-    taken.feature_names_in_, taken.n_features_in_ = np.array(names, dtype=object), len(names)
-    with pytest.raises(InputError, match="Rename the column"):
-        taken._read_rows(named)
-
-
 def test_a_column_may_have_the_name_of_the_distance(table):
     X, y, groups = table
     named = X.assign(**{DISTANCE_COLUMN: X["x0"]}).drop(columns="x0")
@@ -248,22 +187,9 @@ def test_a_column_may_have_the_name_of_the_distance(table):
     np.testing.assert_array_equal(edited["commod_changed"], update.changes(named).changed)
 
 
-def test_rows_are_read_where_the_distance_got_no_points(table, update):
-    X, _, _ = table
-    unused = BinTerms(DISTANCE_COLUMN, (0.1,), has_missing_term=False)
-    reader = with_distance(update, unused, [0.0, 0.0], 1.0)
-    reader.reads_score_ = False
-    assert not reader._evaluate_rows(reader._read_rows(X)).after[X["score"] < 0.5].any()
-    assert not explain(reader, X).changed.any()
-
-
-def test_commod_takes_the_same_name_and_knows_the_old_one(table):
+def test_commod_may_read_the_margin(table):
     X, y, groups = table
     update = COMMOD(ScoreColumn("score"), training={"reads_score": True}, epochs=0, random_state=0)
     update.fit(X, y, sensitive_features=groups)
     assert update.term_names_[-1] == "base margin"
-    old = copy.deepcopy(update)  # as version 0.1 stored it
-    del vars(old)["training"], vars(old)["_params_of_fit"]
-    vars(old)["condition_on_logit"] = True
-    np.testing.assert_array_equal(old.ratio(X), update.ratio(X))
     assert update.to_patch().content.score_edit == "all"

@@ -34,7 +34,6 @@ from commod.updates._edit import (
     EditedCard,
     EditPlan,
     EditRows,
-    check_editable,
     check_whole,
     edited_update,
     fit_edit,
@@ -44,6 +43,7 @@ from commod.updates._edit import (
 )
 from commod.updates._found_update import Expectation, decisions_of, is_degenerate, rule_of
 from commod.updates._problem import FitProblem, evidence_task
+from commod.updates._promise import find_asked
 from commod.updates.controlled import ControlledDebiaser
 
 READING = ("constraints", "points")  # parameters that the reading of rows needs, beside locks
@@ -97,7 +97,7 @@ class FittedRows:
         update._check_parameters()
         update._take_reading(self.rows.reader)
         problem = self.rows.problem.with_asked(update._asked()).in_asked_direction()
-        update._fit_problem(problem)
+        update._store_fit(*find_asked(problem, keeps_columns=True))
         fitted = FittedRows(update, self.people)
         vars(fitted)["rows"] = EditRows(self.rows.reader, problem)
         return fitted
@@ -187,7 +187,6 @@ def fitted_points(fitted: FittedRows) -> PointsWithCut:
     """Return the points and the cut of the fitted update itself."""
     update, problem = fitted.update, fitted.problem
     card = update.scorecard_
-    check_editable(card)
     return PointsWithCut(
         card.points,
         card.intercept,

@@ -61,7 +61,7 @@ def patch_of(
                 max_margin=known(allowed.max_margin),
                 score_columns=tuple(c.name for c in update._score_columns(np.zeros(0))),
             ),
-            score_edit=update._fitted_param("score_edit"),
+            score_edit=update._fitted_param("score_edit", "all"),
             calibration=calibration,
             left_out=_left_out(update),
             versions=versions,
@@ -86,8 +86,7 @@ def _history(update: BaseUpdate, reached: content.Reached) -> tuple[content.Patc
 
 def _seen(update: BaseUpdate) -> content.Seen:
     names = update._columns_seen
-    n_rows = getattr(update, "_n_fit_rows", None)  # None in updates that 0.1 stored
-    return content.Seen(len(names), columns_digest(names), n_rows)
+    return content.Seen(len(names), columns_digest(names), update._n_fit_rows)
 
 
 def _left_out(update: BaseUpdate) -> content.LeftOut:
@@ -114,7 +113,7 @@ def _labels(update: BaseUpdate) -> dict[str, Any]:
 
 def _base(update: BaseUpdate) -> content.Base:
     model, threshold = update._base_model, float(update._fitted_param("threshold"))
-    scores = getattr(update, "_scores_digest", None)  # None in updates that 0.1 stored
+    scores = update._scores_digest
     if isinstance(model, ScoreColumn):
         return content.Base("a column of scores", None, model.name, threshold, scores)
     name = type(model).__name__

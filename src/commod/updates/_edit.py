@@ -99,7 +99,6 @@ def edited_update(update: Updated, rows: EditRows, plan: EditPlan) -> Updated:
     long as no column is locked in between.
     """
     card = update.scorecard_
-    check_editable(card)
     after, is_pinned = _edited_points(card, rows.problem, plan)
     check_whole(after.points, is_whole=update._has_whole_points)
     params, locked = update._fitted_params(), locked_columns(plan.edits, rows.reader)
@@ -131,15 +130,6 @@ def edited_update(update: Updated, rows: EditRows, plan: EditPlan) -> Updated:
     return edited
 
 
-def check_editable(card: Scorecard) -> None:
-    """Refuse a scorecard of an earlier version, whose points are those of r."""
-    if card.rule is None:
-        raise InputError(
-            "This update was fitted by an earlier version of commod, and its points have another "
-            "meaning. Fit it again, then edit."
-        )
-
-
 def set_by_hand(update: TargetedUpdate) -> Mask:
     """Return the terms of an update whose points were edited, or pinned in its last refit, (d,)."""
     names = update.scorecard_.encoding.term_names
@@ -150,8 +140,8 @@ def fitted_on_same_rows(update: TargetedUpdate | None, reader: TargetedUpdate) -
     """Return whether the points of an update, or of one before its edits, come from these rows."""
     while update is not None:
         is_fitted = not update.edits_ or update.edits_[-1].refit
-        digests = {getattr(one, "_scores_digest", None) for one in (update, reader)}
-        if is_fitted and len(digests) == 1 and update._n_fit_rows == reader._n_fit_rows:
+        is_same = update._scores_digest == reader._scores_digest
+        if is_fitted and is_same and update._n_fit_rows == reader._n_fit_rows:
             return True
         update = update._earlier_update
     return False

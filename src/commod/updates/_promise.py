@@ -43,16 +43,17 @@ N_TESTED_TARGETS = 24  # between the target and parity, for the updates that a p
 
 
 def find_asked(
-    problem: FitProblem, people: AllPeople | None = None
+    problem: FitProblem, people: AllPeople | None = None, *, keeps_columns: bool = False
 ) -> tuple[FittedUpdate, PromiseTest | None]:
     """Return the update that a problem asks for; with `confidence`, the one whose promise holds.
 
     `people` are all people, if they are more than the rows of the problem. A promise rests on the
-    rows that points come from: half of them fit, and half of them test.
+    rows that points come from: half of them fit, and half of them test. Without `keeps_columns`,
+    the raw columns of the rows are dropped as soon as nothing encodes them again.
     """
     asks_promise = problem.asked.confidence is not None
-    if not asks_promise:
-        problem.rows.columns.clear()  # only a promise encodes them again, and they are large
+    if not asks_promise and not keeps_columns:
+        problem.rows.columns.clear()  # they are large
     part = point_problem(problem) if people is None else problem
     if asks_promise:
         return fit_promise(part)

@@ -24,7 +24,7 @@ from commod.bounds._counts import DIRECTIONS
 from commod.constraints import AllOf
 from commod.exceptions import InputError
 from commod.metrics._language import bounded
-from commod.scorecard import DISTANCE_COLUMN, SCORE_EDITS, Scorecard
+from commod.scorecard import SCORE_EDITS, Scorecard
 from commod.updates import _status as status
 from commod.updates._found_update import (
     Expectation,
@@ -83,6 +83,8 @@ class TargetedUpdate(RatioUpdate):
     confidence: float | None
     min_category_size: int
     unknown_groups: str
+    score_edit: str
+    max_margin: float | None
 
     promised_: bool | None
     expected_: Expectation
@@ -337,13 +339,6 @@ class TargetedUpdate(RatioUpdate):
 
     # -- applying ---------------------------------------------------------------------
 
-    def _reads_distance(self) -> bool:
-        """Return whether the terms have the distance, which is no column of X: those of 0.2 may."""
-        if "reads_score_" not in vars(self):
-            return False
-        names = {column.name for column in self.scorecard_.encoding.columns}
-        return DISTANCE_COLUMN in names.difference(self._columns_seen)
-
     def _effective(self, base: BaseScores, total: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.where(self._allowed_changes().is_open(base), super()._effective(base, total), 1.0)
 
@@ -389,7 +384,6 @@ def check_controlled_parameters(update: TargetedUpdate) -> None:
         check_choice(getattr(update, name), name, known)
     _check_confidence(update)
     _check_lines(update)
-    _check_version(update)
     if update.monotone is not None and not isinstance(update.monotone, Mapping):
         raise InputError(
             f"monotone={update.monotone!r} must map columns to 1 or -1, such as "
@@ -437,17 +431,6 @@ def _check_lines(update: TargetedUpdate) -> None:
             "confidence tests a path of updates, and points='integers' fits a single one. Leave "
             "confidence out; expected_.fairness says what is expected on new people.",
             parameter="confidence",
-        )
-
-
-def _check_version(update: TargetedUpdate) -> None:
-    """Refuse to fit an update of version 0.2 again whose signs of columns had another meaning."""
-    if "sparsity" in vars(update) and update.monotone:
-        raise InputError(
-            f"monotone={update.monotone!r} was stated for version 0.2, where it held r: a column "
-            "with -1 could only help. From version 0.3 on it holds the evidence: -1 means that a "
-            "larger value must not help. Make a new ControlledDebiaser with the signs reversed.",
-            parameter="monotone",
         )
 
 

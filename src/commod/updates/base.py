@@ -68,11 +68,12 @@ from commod.updates._notebook import notebook_html
 
 READING_ATTRIBUTES = (
     *("classes_", "_pos_label", "_favorable_label", "n_features_in_", "feature_names_in_"),
-    *("_columns_seen", "_code_columns", "_n_fit_rows", "_scores_digest", "reads_score_"),
+    *("_columns_seen", "_code_columns", "_n_fit_rows", "_scores_digest"),
 )
 FLAGS = frozenset(  # parameters that are True or False; progress may be None
     ("progress", "aware", "concepts_by_column", "search")
 )
+STORED_AS = 3  # the form of a saved update; each form that differs has another number
 COPIED = (list, set, dict, np.ndarray)  # parameters that a user may change in place
 LARGEST_WEIGHT = 1e9  # of a loss, a strength or a learning rate: beyond it, sums overflow
 
@@ -262,7 +263,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> Any:
         """Return what a file may hold: counts where the update in memory names groups."""
-        state: Any = super().__getstate__()
+        state: Any = {**super().__getstate__(), "_stored_as": STORED_AS}
         if "groups_left_out_" not in self.__dict__:
             return state
         return {
@@ -273,6 +274,17 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ),
             "_facts": self._facts.without_names(),
         }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Read what a file holds; refuse updates that an earlier version saved."""
+        state = dict(state)
+        if state.pop("_stored_as", None) != STORED_AS:
+            raise InputError(
+                f"This {type(self).__name__} was saved by another version of commod, which stores "
+                "fitted updates in another form. Fit it again, or load its patch: patches of all "
+                "versions can be read."
+            )
+        super().__setstate__(state)
 
     def __copy__(self) -> Self:
         return self._with_attributes(self.__dict__)

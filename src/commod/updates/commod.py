@@ -215,7 +215,6 @@ class COMMOD(RatioUpdate):
     """
 
     network_: Network | None
-    training: Mapping[str, Any] | None = None  # updates that version 0.2 stored have none
 
     @naming_successors
     def __init__(
@@ -369,8 +368,7 @@ class COMMOD(RatioUpdate):
     @property
     def _training(self) -> dict[str, Any]:
         """Return all details of the training of the last fit, with defaults for the others."""
-        stored = {k: v for k, v in self._fitted_params().items() if k in TRAINING}  # by version 0.2
-        return {**TRAINING, **stored, **(self._fitted_param("training") or {})}
+        return {**TRAINING, **(self._fitted_param("training") or {})}
 
     def _schedule(self) -> RatioSchedule:
         given = self._training
@@ -433,8 +431,7 @@ class COMMOD(RatioUpdate):
     # -- applying -----------------------------------------------------------------------------
 
     def _reads_margin(self) -> bool:
-        # Updates that version 0.1 stored have the parameter condition_on_logit.
-        return bool(self._training["reads_score"] or self._fitted_param("condition_on_logit"))
+        return bool(self._training["reads_score"])
 
     def _ratio_function(self) -> RatioFunction:
         return super()._ratio_function() if self.network_ is None else self.network_

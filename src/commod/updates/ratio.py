@@ -20,11 +20,9 @@ from commod._statistics.score_map import learn_score_map, map_scores, too_few_te
 from commod.exceptions import InputError
 from commod.patch import Patch
 from commod.scorecard import (
-    DISTANCE_COLUMN,
     MARGIN_COLUMN,
     Scorecard,
     crossing_ends,
-    distances,
     edited_scores,
     margins,
     new_decisions,
@@ -35,7 +33,6 @@ from commod.updates._interface import AllowedChanges, ReadRows, RowEvaluation
 from commod.updates.base import BaseUpdate, ChangedDecisions
 
 CHUNK_ROWS = 8192  # at a time; the hidden units of all rows would be the largest array in memory
-AN_OLDER_FIT = "it was fitted by an earlier version of commod, or only its points were computed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,10 +122,7 @@ class RatioUpdate(BaseUpdate):
 
     scorecard_: Scorecard | None
     calibration_: ScoreMap | None = None
-    _why_uncalibrated: str = AN_OLDER_FIT
-    # Updates that version 0.1 stored lack these parameters; the values below are what they do.
-    score_edit: str = "all"
-    max_margin: float | None = None
+    _why_uncalibrated: str = "only its points were computed"
 
     def _ratio_function(self) -> RatioFunction:
         """Return the function r."""
@@ -181,10 +175,6 @@ class RatioUpdate(BaseUpdate):
 
     def _reads_margin(self) -> bool:
         """Return whether r reads the signed margin, on the scale of the logit."""
-        return False
-
-    def _reads_distance(self) -> bool:
-        """Return whether rows are encoded with the distance |score − threshold|."""
         return False
 
     def _base_and_ratio(self, X: Any) -> tuple[BaseScores, NDArray[np.float64]]:
@@ -253,7 +243,7 @@ class RatioUpdate(BaseUpdate):
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the edited margin, shape (n,): positive where `classes_[1]` is predicted."""
         base, ratio = self._base_and_ratio(X)
-        if self._fitted_param("score_edit") == "all":
+        if self._fitted_param("score_edit", "all") == "all":
             size = np.abs(ratio * margins(base.scores, base.threshold))
         else:
             size = np.abs(margins(self._edited(base, ratio), base.threshold))
@@ -263,7 +253,7 @@ class RatioUpdate(BaseUpdate):
 
     def _edited(self, base: BaseScores, ratio: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the edited scores of rows with this effective ratio, shape (n,)."""
-        score_edit = self._fitted_param("score_edit")
+        score_edit = self._fitted_param("score_edit", "all")
         return edited_scores(base.scores, ratio, base.threshold, score_edit)
 
     def decision_proba(self, X: Any) -> NDArray[np.float64]:
@@ -315,7 +305,7 @@ class RatioUpdate(BaseUpdate):
         if label is None or self._why_uncalibrated:
             return
         base = rows.base.take(counted)
-        only_changed = self._fitted_param("score_edit") == "changed_only"
+        only_changed = self._fitted_param("score_edit", "all") == "changed_only"
         self.calibration_ = learn_score_map(
             base.scores,
             self._edited(base, ratio[counted]),
@@ -417,8 +407,6 @@ class RatioUpdate(BaseUpdate):
         threshold, columns = float(self._fitted_param("threshold")), []
         if self._reads_margin():
             columns.append(Column(MARGIN_COLUMN, "numeric", margins(scores, threshold)))
-        if self._reads_distance():
-            columns.append(Column(DISTANCE_COLUMN, "numeric", distances(scores, threshold)))
         return columns
 
     def _ratio_columns(self, X: Any, scores: NDArray[np.float64]) -> list[Column]:
