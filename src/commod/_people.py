@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.arrays import Floats, Mask
-from commod.bounds._counts import fewest_changes
+from commod.bounds._counts import read_target
 from commod.bounds._general import fewest_changes_of
 from commod.exceptions import InputError
 from commod.metrics._cells import (
@@ -268,18 +268,17 @@ class People:
         if self.is_simple:
             if self.n_groups < 2 or not sizes.all():
                 return None
-            if self.constraint.is_ratio and known[0] <= 0:
-                return 0, True  # every update reaches a P-rule of 0
-            counts = sizes, positives
-            after = fewest_changes(self.constraint, *counts, known[0], any_tie=True, **moves)
-            return None if after is None else (int(np.abs(after - positives).sum()), True)
+            if not self.constraint.is_ratio or known[0] > 0:  # every ratio is at least 0
+                known = [read_target(self.constraint, known[0])]
         if not all(self.by_counts):
             return None
         pairs = zip(self.by_counts, known, strict=True)
         required = [(one, bound) for some, bound in pairs for one in some]
         if time_limit is not None:
             moves["time_limit"] = time_limit
-        found = fewest_changes_of(required, sizes, positives, is_rough=is_rough, **moves)
+        found = fewest_changes_of(
+            required, sizes, positives, is_rough=is_rough, any_tie=True, **moves
+        )
         return None if found is None else (int(found.lower_bound), found.is_exact)
 
 

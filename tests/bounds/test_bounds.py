@@ -21,9 +21,9 @@ from commod.bounds import (
     minimal_cost,
     minimal_expected_changes,
 )
-from commod.bounds._counts import fewest_changes
 from commod.exceptions import InputError
 from commod.metrics import fairness_value, p_rule
+from fewest_changes import fewest_changes
 
 PARITY, ODDS, TPR, FPR = CONSTRAINTS = (
     "demographic_parity",

@@ -150,32 +150,6 @@ def _just_fairer(problem: CountProblem, positives: IntArray) -> Fraction:
     return value + step if problem.constraint.higher_is_fairer else value - step
 
 
-def fewest_changes(
-    constraints: ConstraintLike,
-    sizes: Any,
-    positives: Any,
-    target: Any,
-    *,
-    any_tie: bool = False,
-    **moves: Any,
-) -> IntArray | None:
-    """Return how many positives each cell has after the fewest changes that reach the target.
-
-    `sizes` and `positives` have shape (n_rate_rows, n_groups), and no cell is empty. `moves` are
-    the fields of `CountProblem` that say who may change. With `any_tie`, a call is quicker, and the
-    answer is any of the fewest changes. None where no changes reach the target.
-
-    Examples
-    --------
-    >>> fewest_changes("demographic_parity", [[100, 50]], [[20, 25]], 0.8)
-    array([[20, 12]])
-    """
-    constraint = get_constraint(constraints)
-    n_people, before = (np.asarray(part, np.int64) for part in (sizes, positives))
-    problem = CountProblem(constraint, n_people, before, **moves)
-    return solve_fewest_changes(problem, read_target(constraint, target), any_tie=any_tie)
-
-
 # ---------------------------------------------------------------------------------------------
 # Counts of rows
 

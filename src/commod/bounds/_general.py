@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,7 @@ def fewest_changes_of(
     prefer_raising: bool = True,
     time_limit: float = TIME_LIMIT,
     is_rough: bool = False,
+    any_tie: bool = False,
 ) -> Answer | None:
     """Return the fewest changes that keep all bounds; None where no decisions do.
 
@@ -54,7 +56,8 @@ def fewest_changes_of(
     `positives`, `n_raisable`, `n_lowerable` and the moves that come back have shape (R, G).
     After `time_limit` seconds, the answer is the best so far, with a proven lower bound. A rough
     answer takes milliseconds: its changes may miss a bound by a person, its lower bound is proven.
-    `prefer_raising` breaks ties of rates, as in `fewest_changes`.
+    `prefer_raising` breaks ties of rates; with `any_tie`, the answer is any of the fewest changes,
+    which is quicker.
 
     A value that is not defined keeps no bound; so a ratio needs somebody positive. A ratio that
     must be at least 0 always holds.
@@ -67,7 +70,7 @@ def fewest_changes_of(
     problems = list(merged_problems(compared, start, up, down))
     for i, problem in enumerate(problems):
         until = time.monotonic() + time_left(deadline) / (len(problems) - i)
-        answer = _solve(problem, until, prefer_raising, is_rough=is_rough)
+        answer = _solve(problem, until, prefer_raising, is_rough=is_rough, any_tie=any_tie)
         if math.isinf(answer.lower_bound):
             return None
         lower_bound += int(answer.lower_bound)
@@ -77,7 +80,9 @@ def fewest_changes_of(
     return Answer(moves.reshape(np.shape(positives)) if is_known else None, lower_bound)
 
 
-def _solve(problem: MergedProblem, deadline: float, prefer_high: bool, *, is_rough: bool) -> Answer:
+def _solve(
+    problem: MergedProblem, deadline: float, prefer_high: bool, *, is_rough: bool, any_tie: bool
+) -> Answer:
     """Return the fewest changes of one problem by the algorithm that fits it.
 
     A rough answer solves the programme in real numbers and rounds its moves. Comparisons that are
@@ -89,7 +94,7 @@ def _solve(problem: MergedProblem, deadline: float, prefer_high: bool, *, is_rou
     (one, *others) = problem.bounded
     rates = None if others else _as_rates(problem, one)
     if rates is not None:
-        moves = _solve_rates(one, rates, len(nothing), prefer_high)
+        moves = _solve_rates(one, rates, len(nothing), prefer_high, any_tie)
         return Answer(moves, math.inf if moves is None else float(np.abs(moves).sum()))
     if is_rough and all(part.is_linear for part in problem.bounded):
         windows = [None] * len(problem.bounded)
@@ -129,7 +134,7 @@ def _rates_of(problem: MergedProblem, table: Measures, least: int) -> Rates | No
 
 
 def _solve_rates(
-    one: Bounded, rates: Sequence[Rates], n_cells: int, prefer_high: bool
+    one: Bounded, rates: Sequence[Rates], n_cells: int, prefer_high: bool, any_tie: bool
 ) -> IntArray | None:
     """Return the moves (n_cells,) of the fewest changes in rates; None where no moves exist."""
     counts, kind = [part for part, _ in rates], one.comparison.kind
@@ -138,9 +143,8 @@ def _solve_rates(
     elif kind == "ratio" and one.target > 1:
         return None
     else:
-        after = solve_rate_rows(
-            counts, one.target, is_ratio=kind == "ratio", prefer_high=prefer_high
-        )
+        ties: Any = {"prefer_high": prefer_high, "any_tie": any_tie}
+        after = solve_rate_rows(counts, one.target, is_ratio=kind == "ratio", **ties)
     if after is None:
         return None
     moves = np.zeros(n_cells, dtype=np.int64)

@@ -422,8 +422,8 @@ def fewest_expected_changes(
 ) -> float:
     """Return the fewest expected changes of decisions that may be randomised.
 
-    This is the continuous relaxation of `fewest_changes`: a cell may have any real number of
-    expected positives. So the result is never above the limit in whole numbers.
+    A cell may have any real number of expected positives. So the result is never above the limit in
+    whole numbers.
 
     `sizes` and `positives` have shape (n_rate_rows, n_groups), and no cell is empty. For the P-rule
     the result is an infimum: so few changes may leave nobody positive, where the P-rule is

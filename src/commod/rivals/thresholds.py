@@ -12,10 +12,8 @@ from sklearn.base import BaseEstimator
 
 from commod._data.arrays import Floats, Mask
 from commod._data.parameters import check_choice
-from commod.bounds import minimal_expected_changes
-from commod.bounds._counts import fewest_changes
+from commod.bounds import minimal_changes, minimal_expected_changes
 from commod.exceptions import InputError
-from commod.metrics._cells import count_cells
 from commod.metrics._constraint import CONSTRAINTS, Constraint
 from commod.rivals._rows import HALF, DecisionRows, RivalFitRows, from_half, middle, weight_above
 from commod.rivals.base import AwareRival, number
@@ -254,13 +252,20 @@ class MinimalFlip(AwareRival):
             self._learn_cuts(rows)
 
     def _learn_cuts(self, rows: RivalFitRows) -> None:
-        sizes, positives = count_cells(rows.cells(self._constraint), rows.base.decisions)
-        required = fewest_changes(self._constraint, sizes, positives, self.target_)
-        assert required is not None  # the P-rule is 1 where everybody is positive
-        for group in np.flatnonzero(required[0] != positives[0]):
-            scores = rows.base.scores[rows.group == group]
+        kept = rows.in_constraint
+        limit = minimal_changes(
+            rows.base.decisions[kept],
+            sensitive_features=rows.group[kept],
+            target=self.target_,
+            constraints=self._constraint,
+            pos_label=True,
+        )
+        for (name, before, _), n_changes in limit.flips.items():
+            is_own = rows.group == name
+            n_positive = int(rows.base.decisions[is_own].sum()) + (-1 if before else 1) * n_changes
+            group = int(name)  # type: ignore[call-overload]
             self.cuts_[group], self.probabilities_[group, 0] = _cut(
-                scores, int(required[0, group]), rows.base.threshold
+                rows.base.scores[is_own], n_positive, rows.base.threshold
             )
 
     def _learn_probabilities(self, rows: RivalFitRows) -> None:
