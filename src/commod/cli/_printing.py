@@ -149,8 +149,11 @@ def console() -> Any:
     return patient
 
 
-def print_answer(printer: Printer, audit: Audit) -> None:
-    """Print the answer of an audit; the asked, expected and measured fairness come first."""
+def print_audit(printer: Printer, audit: Audit) -> None:
+    """Print the answer of an audit and its table of groups.
+
+    The asked, expected and measured fairness come first.
+    """
     from commod._reporting.render.texts import asked_expected_measured
 
     if line := asked_expected_measured(audit):
@@ -159,11 +162,6 @@ def print_answer(printer: Printer, audit: Audit) -> None:
         printer.sentence(f"• {sentence}")
     if audit.notice:
         printer.sentence(f"• Most of the changes are losses. {audit.notice}", bold=True)
-
-
-def print_audit(printer: Printer, audit: Audit) -> None:
-    """Print the answer of an audit and its table of groups."""
-    print_answer(printer, audit)
     headings = ("group", "people", "before", "after", "gain", "lose")
     rows = [
         (

@@ -78,15 +78,6 @@ def check_columns(table: OpenTable, options: Options, more: Iterable[tuple[str, 
             raise InputError(f"{option} {name!r} is no column of {shown}.{suggestion}")
 
 
-def group_values(table: OpenTable, options: Options) -> dict[str, list[Any]]:
-    """Return the values of each sensitive column; no values where the user names no group."""
-    if not options.group_names:
-        return {column: [] for column in options.sensitive}
-    frame: Any = nw.from_native(table.relation)
-    values = (frame.select(column).unique().collect()[column] for column in options.sensitive)
-    return {c: v.drop_nulls().to_list() for c, v in zip(options.sensitive, values, strict=True)}
-
-
 def complete_rows(table: OpenTable, options: Options, printer: Printer) -> OpenTable:
     """Return the rows whose group and label are known, and at least one of the decisions.
 

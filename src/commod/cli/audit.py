@@ -133,11 +133,16 @@ def check(options: Options) -> None:
 
 def _parameters(options: Options, table: OpenTable, labels: list[Any]) -> dict[str, Any]:
     """Return the parameters of an audit that both commands set alike."""
-    from commod.cli._tables import group_values
+    import narwhals as nw
 
+    known: dict[str, list[Any]] = {column: [] for column in options.sensitive}
+    if options.group_names:
+        frame: Any = nw.from_native(table.relation)
+        for column in known:
+            known[column] = frame.select(column).unique().collect()[column].drop_nulls().to_list()
     return {
         "label_names": options.named_labels(labels),
-        "group_names": options.named_groups(group_values(table, options)),
+        "group_names": options.named_groups(known),
         "min_group_size": options.min_group_size,
         "unknown_groups": options.unknown_groups,
         "rows": f"rows of {', '.join(table.files[:3])}",
