@@ -5,8 +5,7 @@ Up to MAX_POINT_ROWS rows, all rows come onto this machine. Of a larger table:
 1. One query counts people by group, true label, conditions and base decision. This gives the
    groups, the base rates and the exact limit.
 2. One query brings the rows with the smallest hash of the key here. Points come from them.
-3. One query counts the other people who may change by their evidence: this gives the cut
-   (`cut.py`).
+3. One query counts the other people who may change by their evidence: this gives the cut.
 
 So a fit reads the table three times, and once more where the cut falls into a bin.
 """

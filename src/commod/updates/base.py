@@ -602,7 +602,7 @@ def expected_moves(
     return float(positive[~before].sum()), float((1 - positive[before]).sum())
 
 
-def check_update(update: Any, caller: str, alternative: str = "") -> None:
+def check_update(given: Any, caller: str, alternative: str = "") -> None:
     """Refuse an object that is not an update; `alternative` says what to call for other models.
 
     Examples
@@ -612,10 +612,10 @@ def check_update(update: Any, caller: str, alternative: str = "") -> None:
     commod.exceptions.InputError: stability takes a ControlledDebiaser, a COMMOD or one of
     commod.rivals; got int.
     """
-    if not isinstance(update, BaseUpdate):
+    if not isinstance(given, BaseUpdate):
         raise InputError(
             f"{caller} takes a ControlledDebiaser, a COMMOD or one of commod.rivals; got "
-            f"{type(update).__name__}. {alternative}".rstrip()
+            f"{type(given).__name__}. {alternative}".rstrip()
         )
 
 

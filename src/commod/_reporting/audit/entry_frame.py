@@ -58,7 +58,7 @@ from commod._reporting.explain.explanation import expected_of
 from commod._text import n_of, verb
 from commod.exceptions import InputError, InputTypeError
 from commod.metrics._roc import ScoreCells
-from commod.updates.base import check_update
+from commod.updates.base import BaseUpdate, check_update
 
 DECISIONS = ("before", "after", "y_true")
 SCORES = ("scores_before", "scores_after")
@@ -77,7 +77,7 @@ def audit_frame(
     y_true: str | None = None,
     scores_before: str | None = None,
     scores_after: str | None = None,
-    update: Any = None,
+    update: BaseUpdate | None = None,
     request: Any = None,
     pos_label: Any = None,
     favorable_label: Any = None,
