@@ -1,4 +1,7 @@
-"""Read sensitive features, or probabilities of them, as groups, and name the groups."""
+"""Read sensitive features, or probabilities of them, as groups, and columns of strata.
+
+Decisions are read here too, together with labels, groups, strata and weights.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Count changed decisions, in total and per group, and measure how few conditions describe them."""
+"""Measure an update: how many decisions change, where, how far scores move, and who changes."""
 
 from __future__ import annotations
 

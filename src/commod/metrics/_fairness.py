@@ -1,4 +1,7 @@
-"""Measure fairness between groups: checked public functions around unchecked kernels."""
+"""Measure fairness between groups, all together or with one reference group.
+
+Public functions check what they get. The kernels in `_cells.py` do not.
+"""
 
 from __future__ import annotations
 
