@@ -120,7 +120,7 @@ def outcome(update):
         "settings": why.settings,
         "request": update.request(),
         "status": update.status_,
-        "figures": figures_table(update),
+        "figures": figures_table(update._facts),
         "allowed": update._allowed_changes(),
         "unread": update._unread_columns(),
         "base": update._read_base(X).scores,

@@ -304,7 +304,7 @@ def test_the_first_screen_says_rates_by_group_in_plain_words(page):
 
 
 def test_no_sentence_claims_compliance(page, markdown):
-    assert "no proof of compliance with any law or rule" in NO_PROOF
+    assert "not a proof of compliance with any law or rule" in NO_PROOF
     for text in (page.text, markdown):
         assert NO_PROOF in text
         rest = text.replace(NO_PROOF, "")

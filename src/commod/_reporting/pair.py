@@ -68,8 +68,8 @@ def verify_report(
     The checks are: the patch carries the digest of the audit in the report; the report carries the
     SHA-256 of the patch file; base model, scores, rows, figures, versions, labels and request
     agree; the report was not edited after it was written. A patch file that is damaged, and a file
-    that is no such report, raise InputError. The digests detect mistakes. Against forgery, sign the
-    report: it carries the SHA-256 of the patch.
+    that is not such a report, raise InputError. The digests detect mistakes. Against forgery, sign
+    the report: it carries the SHA-256 of the patch.
 
     Parameters
     ----------

@@ -428,28 +428,6 @@ class UnknownInterval(NamedTuple):
 NO_INTERVAL = UnknownInterval(float("nan"), float("nan"), is_exact=False)
 
 
-def no_interval_text(constraints: Sequence[Constraint], metrics: Sequence[str]) -> str:
-    """Return which stated constraints have no interval over the unknown groups, and why.
-
-    `metrics` are their names; the text is empty where the only constraint has an interval.
-
-    Examples
-    --------
-    >>> no_interval_text([get_constraint("minimum_rate")], ["lowest selection rate"])
-    'How far the lowest selection rate could move with the unknown groups is not given: only the
-    first constraint has such an interval, if it is a ratio or a difference of rates of all people.'
-    """
-    named = zip(constraints, metrics, strict=True)
-    without = [f"the {name}" for i, (one, name) in enumerate(named) if i or not one.is_simple]
-    if not without:
-        return ""
-    return (
-        f"How far {' and '.join(without)} could move with the unknown groups is not given: only "
-        "the first constraint has such an interval, if it is a ratio or a difference of rates of "
-        "all people."
-    )
-
-
 def worst_interval(
     constraints: ConstraintLike,
     sizes: ArrayLike,

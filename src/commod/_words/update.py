@@ -679,14 +679,18 @@ def further_sentences(facts: UpdateFacts) -> list[str]:
         sentences += _edit_sentences(target.edits[-1])
     if facts.limit is not None and facts.change_rate:
         sentences += _limit_sentences(facts.limit)
-    if facts.unknown is not None and (without := facts.unknown.without_interval):
-        named = " and ".join(f"the {metric}" for metric in without)
-        sentences.append(
-            f"How far {named} could move with the unknown groups is not given: only the first "
-            "constraint has such an interval, if it is a ratio or a difference of rates of all "
-            "people."
-        )
+    if facts.unknown is not None and facts.unknown.without_interval:
+        sentences.append(no_interval_text(facts.unknown.without_interval))
     return [*sentences, *filter(None, [facts.goals[0].meaning.strip()])]
+
+
+def no_interval_text(metrics: Sequence[str]) -> str:
+    """Return that some metrics have no interval over the unknown groups, and why."""
+    named = " and ".join(f"the {metric}" for metric in metrics)
+    return (
+        f"How far {named} could move with the unknown groups is not given: only the first "
+        "constraint has such an interval, if it is a ratio or a difference of rates of all people."
+    )
 
 
 def _expected_sentences(target: AskedTarget | None) -> Iterator[str]:

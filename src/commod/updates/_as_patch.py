@@ -130,8 +130,8 @@ def _constraint(update: BaseUpdate) -> Constraint:
         is_known = name in CONSTRAINTS or name.partition(" within ")[0] in FORMS
         if not is_known or get_constraint(name) != constraint:
             raise InputError(
-                f"A patch names its constraints, but {name!r} is no name of commod.constraints, so "
-                "the patch could not be read."
+                f"A patch names its constraints, but {name!r} is not a name of commod.constraints, "
+                "so the patch could not be read."
             )
     first: Constraint = constraints[0]
     return first

@@ -171,8 +171,8 @@ def locked_columns(edits: Sequence[AnyEdit], reader: TargetedUpdate) -> list[str
     unknown = [name for name in locked if name not in reader._columns_seen]
     if unknown:
         raise InputError(
-            f"edits locks {list_names(unknown)}, which is no column of X but comes from the score. "
-            "Use 'drop' for it.",
+            f"edits locks {list_names(unknown)}, which is not a column of X but comes from the "
+            "score. Use 'drop' for it.",
             parameter="edits",
         )
     return locked

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commod._text import (
     EVIDENCE,
@@ -19,58 +21,60 @@ from commod._text import (
     shorten,
     snippet,
 )
-from commod._words.update import further_sentences, status_lines
-from commod.updates._found_update import columns_of_codes
+from commod._words.update import UpdateFacts, further_sentences, status_lines
+from commod.scorecard import Scorecard
 
 MAX_TERMS = 15
 MAX_NAMED_COLUMNS = 2
 
 
-def notebook_html(update: Any, diagram: str) -> str:
-    """Return a fitted update as HTML, with scikit-learn's own diagram folded below it."""
-    sentences = [*status_lines(update._facts), *further_sentences(update._facts)]
-    tables = [figures_table(update)]
-    if (card := getattr(update, "scorecard_", None)) is not None:
-        codes = columns_of_codes(card, getattr(update, "_code_columns", ()))
-        sentences += filter(None, [codes_text(codes)])
-        tables += _scorecard_tables(update)
-        if (rule := update.scorecard_.rule) is not None:  # the table says it otherwise
-            max_margin = update._allowed_changes().max_margin
-            sentences += [*rule.sentences(max_margin=max_margin), EVIDENCE]
-    shown = snippet(type(update).__name__, sentences, tables)
+def notebook_html(
+    title: str,
+    facts: UpdateFacts,
+    codes: Sequence[str],
+    card: Scorecard | None,
+    weights: NDArray[np.float64] | None,
+    max_margin: float | None,
+    diagram: str,
+) -> str:
+    """Return a fitted update as HTML, with scikit-learn's own diagram folded below it.
+
+    `codes` are columns that may hold codes of categories. `card` is None without a scorecard, else
+    `weights` (k, d) are the standardised points of its concepts.
+    """
+    sentences = [*status_lines(facts), *further_sentences(facts)]
+    sentences += filter(None, [codes_text(codes)])
+    tables = [figures_table(facts)]
+    if card is not None and weights is not None:
+        tables += _scorecard_tables(card, weights)
+        if card.rule is not None:  # the table says it otherwise
+            sentences += [*card.rule.sentences(max_margin=max_margin), EVIDENCE]
+    shown = snippet(title, sentences, tables)
     folded = f"<details><summary>Parameters and attributes</summary>{diagram}</details>"
     return f"{shown}{folded}"
 
 
-def figures_table(update: Any) -> Table:
-    """Return the figures of a fitted update, before and after, on the rows of its fit."""
+def figures_table(facts: UpdateFacts) -> Table:
+    """Return the figures of a fitted update, before and after, on the rows it was measured on."""
+    goal = facts.goals[0]
+    figures = [(goal.metric, goal.before, goal.after)]
+    if not np.isnan(facts.accuracy[1]):
+        figures.append(("accuracy", *facts.accuracy))
     # three decimals, as the status has: one number, one spelling
-    fairness, accuracy = (
-        [number(value, 3) for value in values]
-        for values in (
-            (update.base_fairness_, update.fairness_),
-            (update.base_accuracy_, update.accuracy_),
-        )
-    )
-    rows = [[update._compared_text().metric, *fairness]]
-    if not np.isnan(update.accuracy_):
-        rows.append(["accuracy", *accuracy])
+    rows = [[name, number(before, 3), number(after, 3)] for name, before, after in figures]
     rows += [
-        ["decisions changed", "–", percent(update.change_rate_)],
-        ["people who gain the favourable outcome", "–", count(update.n_gains_)],
-        ["people who lose it", "–", count(update.n_losses_)],
+        ["decisions changed", "–", percent(facts.change_rate)],
+        ["people who gain the favourable outcome", "–", count(facts.n_gains)],
+        ["people who lose it", "–", count(facts.n_losses)],
     ]
-    is_held_out = update._fitted_param("confidence", None) is not None
-    measured = f"{count(update.n_rows_)} {'held-out' if is_held_out else 'fit'} rows"
-    return f"Measured on {measured}", ["figure", "before", "after"], rows
+    return f"Measured on {count(facts.n_rows)} {facts.rows}", ["figure", "before", "after"], rows
 
 
-def _scorecard_tables(update: Any) -> list[Table]:
+def _scorecard_tables(card: Scorecard, weights: NDArray[np.float64]) -> list[Table]:
     """Return the strongest terms of the scorecard, and the concepts it is split into."""
-    card = update.scorecard_
     names, counted = card.encoding.term_names, card.encoding.counted_names
     # per standard deviation: points of columns in different units do not compare
-    strength = np.abs(update.concept_contributions_ @ update.concept_weights_)
+    strength = np.abs(card.contributions @ weights)
     order = [i for i in np.argsort(-strength, kind="stable") if card.points[i]]
     rows: list[list[Any]] = [
         [
@@ -87,7 +91,7 @@ def _scorecard_tables(update: Any) -> list[Table]:
     tables: list[Table] = [(caption, ["term", "points", "counted"], rows)]
     concepts = []
     for j in np.flatnonzero(card.contributions):
-        strength = np.abs(update.concept_weights_[j])
+        strength = np.abs(weights[j])
         strongest = np.argsort(-strength, kind="stable")[: np.count_nonzero(strength)]
         n_terms = Counter(card.encoding.term_columns[i] for i in strongest)  # keeps this order
         named = [f"{shorten(name, 30)} ({n} term{'s'[: n > 1]})" for name, n in n_terms.items()]

@@ -53,6 +53,7 @@ from commod.updates._fit_rows import (
     rows_of_large_groups,
     with_strata,
 )
+from commod.updates._found_update import columns_of_codes
 from commod.updates._interface import (
     AllowedChanges,
     Decisions,
@@ -491,7 +492,12 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _html_repr(self) -> str:
         """Return what `_repr_html_` shows in a notebook: scikit-learn's diagram until fitted."""
         diagram = str(super()._html_repr())
-        return notebook_html(self, diagram) if hasattr(self, "status_") else diagram
+        if not hasattr(self, "status_"):
+            return diagram
+        card, weights = (getattr(self, name, None) for name in ("scorecard_", "concept_weights_"))
+        codes = () if card is None else columns_of_codes(card, self._code_columns)
+        shown = type(self).__name__, self._facts, codes, card, weights
+        return notebook_html(*shown, self._allowed_changes().max_margin, diagram)
 
     # -- changes --------------------------------------------------------------------------------
 
@@ -602,7 +608,7 @@ def expected_moves(
     return float(positive[~before].sum()), float((1 - positive[before]).sum())
 
 
-def check_update(given: Any, caller: str, alternative: str = "") -> None:
+def check_update(given: object, caller: str, alternative: str = "") -> None:
     """Refuse an object that is not an update; `alternative` says what to call for other models.
 
     Examples

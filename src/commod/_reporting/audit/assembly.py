@@ -23,8 +23,8 @@ from commod._reporting.audit.people import AuditedPeople, ShownPeople, read_peop
 from commod._reporting.audit.request import add_label_names, condition_columns
 from commod._reporting.audit.sentences import answer_of, notice_of, why_undefined
 from commod._reporting.audit.stated import read_conditions
-from commod._statistics.promises import no_interval_text
 from commod._text import list_names, n_of, verb
+from commod._words.update import no_interval_text
 from commod.patch.fingerprint import library_versions
 
 
@@ -220,9 +220,11 @@ def _unknown_groups(evidence: Evidence) -> list[str]:
         "count them. Rates, comparisons and the limit do not, and hold for everybody only if "
         "people of unknown groups fare as those of known groups do."
     )
-    constraints = [one.constraint for one in evidence.stated.stated]
-    metrics = [metric.name for metric in evidence.stated_metrics]
-    return [text, *filter(None, [no_interval_text(constraints, metrics)])]
+    named = zip(evidence.stated.stated, evidence.stated_metrics, strict=True)
+    without = [
+        metric.name for i, (one, metric) in enumerate(named) if i or not one.constraint.is_simple
+    ]
+    return [text, no_interval_text(without)] if without else [text]
 
 
 def _not_given(evidence: Evidence) -> list[str]:

@@ -6,7 +6,7 @@ The limits that commod sets itself are the constants below; all other limits are
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -42,6 +42,7 @@ from commod._text import (
     shorten,
     verb,
 )
+from commod._text.names import LIMIT
 
 CHANCE = 0.5  # share of pairs in which the one who changes is the one nearer to the threshold
 MAX_AREA = 0.6  # area under the curve with which the points of small categories may predict a group
@@ -101,32 +102,53 @@ def small_cells_answer(e: Evidence) -> tuple[_record.State, str] | None:
         f"This check allows {MAX_AREA:g}. They are highest on the rows that the update was fitted "
         "on."
     )
-    predictions = []
-    for group, area in zip(e.compared_names, e.small_cell_areas, strict=True):
-        if area.value is not None and area.low is not None and area.high is not None:
-            # an area below 0.5 predicts who is not in the group, equally well
-            ends = sorted((abs(area.low - 0.5), abs(area.high - 0.5)))
-            low = 0.5 + (0.0 if area.low < 0.5 < area.high else ends[0])
-            value, high = 0.5 + abs(area.value - 0.5), 0.5 + ends[1]
-            predictions.append(
-                (value, low, high, f"{group} ({value:.2f}, {low:.2f} to {high:.2f})")
-            )
     predictor = f"The points of categories that fewer than {SMALL_CATEGORY} people share"
-    if not predictions:
+    candidates = []
+    for group, area in zip(e.compared_names, e.small_cell_areas, strict=True):
+        if area.value is None or area.low is None or area.high is None:
+            continue
+        # an area below 0.5 predicts who is not in the group, equally well
+        ends = sorted((abs(area.low - 0.5), abs(area.high - 0.5)))
+        low = 0.5 + (0.0 if area.low < 0.5 < area.high else ends[0])
+        value, high = 0.5 + abs(area.value - 0.5), 0.5 + ends[1]
+        text = f"{group} ({value:.2f}, {low:.2f} to {high:.2f})"
+        candidates.append(_Candidate(value, low > MAX_AREA, high > MAX_AREA, text))
+    if not candidates:
         text = f"{people} have such a category, too few of a group to compare."
         return "not enough evidence", f"{predictor} may predict the group. {text}"
-    failed = [text for _, low, _, text in predictions if low > MAX_AREA]
-    if failed:
-        return (
-            "failed",
-            f"{predictor} predict, among {people}, {list_names(failed, MAX_LISTED)}. {scale}",
-        )
-    unsure = [text for _, _, high, text in predictions if high > MAX_AREA]
-    if unsure:
-        groups = list_names(unsure, MAX_LISTED)
-        return "not enough evidence", f"{predictor} may predict, among {people}, {groups}. {scale}"
-    best = max(predictions, key=lambda p: round(p[0], 9))[-1]  # last bits differ by processor
-    return "passed", f"{predictor} predict, among {people}, no group better than {best}. {scale}"
+    says: dict[_record.State, str] = {
+        "failed": f"{predictor} predict, among {people},",
+        "not enough evidence": f"{predictor} may predict, among {people},",
+        "passed": f"{predictor} predict, among {people}, no group better than",
+    }
+    return _predicted(candidates, says, scale)
+
+
+class _Candidate(NamedTuple):
+    """A group that may be predicted: its area, whether it is clearly or possibly too large."""
+
+    area: float
+    is_clear: bool
+    is_possible: bool
+    text: str
+
+
+def _predicted(
+    candidates: Sequence[_Candidate],
+    says: Mapping[_record.State, str],
+    scale: str,
+    width: int = LIMIT,
+) -> tuple[_record.State, str]:
+    """Return which groups are predicted; `says` has the beginning of the sentence by state."""
+    clear = [one.text for one in candidates if one.is_clear]
+    possible = [one.text for one in candidates if one.is_possible]
+    found: tuple[tuple[_record.State, list[str]], ...]
+    found = ("failed", clear), ("not enough evidence", possible)
+    for state, groups in found:
+        if groups:
+            return state, f"{says[state]} {list_names(groups, MAX_LISTED, width=width)}. {scale}"
+    best = max(candidates, key=lambda one: round(one.area, 9))  # last bits differ by processor
+    return "passed", f"{says['passed']} {best.text}. {scale}"
 
 
 Answer = tuple[_record.State, str] | None  # None where the question does not apply
@@ -169,7 +191,7 @@ def target_on_rows(e: Evidence) -> Answer:
     if answer is None or e.changes.n_changes / e.n <= MAX_CHANGED or e.fairness.after.value is None:
         return answer
     state, text = answer
-    return state, f"{text} This is no success: more than half of all decisions change (CM205)."
+    return state, f"{text} This is not a success: more than half of all decisions change (CM205)."
 
 
 def _on_rows(e: Evidence, metric: _record.Fairness) -> tuple[_record.State, str]:
@@ -604,8 +626,7 @@ def predicts_no_group(e: Evidence) -> tuple[_record.State, str]:
     """Return whether −r, the evidence or the change predicts a group better than is allowed."""
     if e.reads_group:
         return "failed", "The update reads the group, or a column that determines it, to decide."
-    candidates = map(prediction_of, e.proxies)
-    predictions = [prediction for prediction in candidates if prediction is not None]
+    predictions = [one for one in map(prediction_of, e.proxies) if one is not None]
     if not predictions:
         return "not enough evidence", "No two groups are large enough to be compared."
     by_ratio = e.proxies[0].by_ratio
@@ -613,20 +634,18 @@ def predicts_no_group(e: Evidence) -> tuple[_record.State, str]:
         "The evidence" if _record.is_evidence(e.card) else "−r" if by_ratio else "The change"
     )
     scale = _scale(e, any(p.base is not None for p in predictions))
-    failed = [str(p) for p in predictions if p.is_clear]
-    if failed:
-        groups = list_names(failed, MAX_LISTED, width=ITEM_LIMIT)
-        return "failed", f"{predictor} predicts who belongs to {groups}. {scale}"
-    unsure = [str(p) for p in predictions if p.is_possible]
-    if unsure:
-        groups = list_names(unsure, MAX_LISTED, width=ITEM_LIMIT)
-        return "not enough evidence", f"{predictor} may predict who belongs to {groups}. {scale}"
-    best = max(predictions, key=lambda p: round(p.area, 9))  # last bits differ by processor
-    if not by_ratio:
+    says: dict[_record.State, str] = {
+        "failed": f"{predictor} predicts who belongs to",
+        "not enough evidence": f"{predictor} may predict who belongs to",
+        "passed": f"{predictor} predicts no group better than",
+    }
+    candidates = [_Candidate(p.area, p.is_clear, p.is_possible, str(p)) for p in predictions]
+    state, text = _predicted(candidates, says, scale, ITEM_LIMIT)
+    if state == "passed" and not by_ratio:
         # few changes predict nobody's group, even where all of them are in one group
-        text = f"r is not known. The change alone predicts no group better than {best}. {scale}"
+        text = text.replace(f"{predictor} predicts", "r is not known. The change alone predicts", 1)
         return "not enough evidence", text
-    return "passed", f"{predictor} predicts no group better than {best}. {scale}"
+    return state, text
 
 
 def _scale(e: Evidence, has_base: bool) -> str:

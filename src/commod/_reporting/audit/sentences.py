@@ -202,7 +202,7 @@ def _fairness(evidence: Evidence) -> str:
         if not metric.is_kept:
             text += f" The target, {goal}, is not reached on these rows."
         elif most_change_text(evidence.changes.n_changes / evidence.n):
-            text += f" The changed decisions have {goal} on these rows, but this is no success."
+            text += f" The changed decisions have {goal} on these rows, but this is not a success."
         else:
             text += f" The target, {goal}, is reached on these rows."
     return text

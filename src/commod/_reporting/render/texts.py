@@ -23,14 +23,14 @@ from commod._text import (
 
 NO_PROOF = (
     "A target such as 0.8 is a choice that somebody made. Meeting it, or any other number in this "
-    "report, is no proof of compliance with any law or rule."
+    "report, is not a proof of compliance with any law or rule."
 )
 SEVERITY_MEANINGS = {
     "blocks signing": "If one of these checks fails, the update does not keep the request or "
     "contradicts itself: do not sign.",
     "needs a reason": "If one of these checks fails, whoever signs states in writing why that is "
     "acceptable.",
-    "for information": "If one of these checks fails, read why. It is no objection by itself.",
+    "for information": "If one of these checks fails, read why. It is not an objection by itself.",
 }
 NAME_LIMIT, SENTENCE_LIMIT = 80, 600  # characters; longer texts are cut and listed in full
 _ROWS_LIMIT = 60
