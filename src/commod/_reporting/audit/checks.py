@@ -112,7 +112,7 @@ def small_cells_answer(e: Evidence) -> tuple[_record.State, str] | None:
         low = 0.5 + (0.0 if area.low < 0.5 < area.high else ends[0])
         value, high = 0.5 + abs(area.value - 0.5), 0.5 + ends[1]
         text = f"{group} ({value:.2f}, {low:.2f} to {high:.2f})"
-        candidates.append(_Candidate(value, low > MAX_AREA, high > MAX_AREA, text))
+        candidates.append(_PredictedGroup(value, low > MAX_AREA, high > MAX_AREA, text))
     if not candidates:
         text = f"{people} have such a category, too few of a group to compare."
         return "not enough evidence", f"{predictor} may predict the group. {text}"
@@ -124,7 +124,7 @@ def small_cells_answer(e: Evidence) -> tuple[_record.State, str] | None:
     return _predicted(candidates, says, scale)
 
 
-class _Candidate(NamedTuple):
+class _PredictedGroup(NamedTuple):
     """A group that may be predicted: its area, whether it is clearly or possibly too large."""
 
     area: float
@@ -134,7 +134,7 @@ class _Candidate(NamedTuple):
 
 
 def _predicted(
-    candidates: Sequence[_Candidate],
+    candidates: Sequence[_PredictedGroup],
     says: Mapping[_record.State, str],
     scale: str,
     width: int = LIMIT,
@@ -639,7 +639,7 @@ def predicts_no_group(e: Evidence) -> tuple[_record.State, str]:
         "not enough evidence": f"{predictor} may predict who belongs to",
         "passed": f"{predictor} predicts no group better than",
     }
-    candidates = [_Candidate(p.area, p.is_clear, p.is_possible, str(p)) for p in predictions]
+    candidates = [_PredictedGroup(p.area, p.is_clear, p.is_possible, str(p)) for p in predictions]
     state, text = _predicted(candidates, says, scale, ITEM_LIMIT)
     if state == "passed" and not by_ratio:
         # few changes predict nobody's group, even where all of them are in one group
