@@ -373,9 +373,7 @@ def _needed_text(facts: UpdateFacts, target: AskedTarget, needed: float) -> str:
 def _standing_texts(facts: UpdateFacts) -> Iterator[str]:
     """Yield each constraint beside the first whose bound is missed, or expected to be."""
     for goal in facts.goals[1:]:
-        if goal.bound is None:
-            continue
-        if not goal.is_kept:
+        if goal.bound is not None and not goal.is_kept:
             value = distinct(goal.after, goal.bound, digits=3)
             yield f"{goal.text} does not hold on the {facts.rows}: {value}."
 
@@ -675,8 +673,12 @@ def further_sentences(facts: UpdateFacts) -> list[str]:
             sentences.append(
                 "Of two people with the same points, the one nearer to the threshold changes first."
             )
-    if target is not None and target.edits:
-        sentences += _edit_sentences(target.edits[-1])
+    for last in () if target is None else target.edits[-1:]:
+        if last.pinned:
+            names = [plain(name) for name in last.pinned]
+            sentences.append(f"The edit pinned {n_of(len(names), 'term')}: {list_names(names)}.")
+        if last.refit:
+            sentences.append("All terms that were neither edited nor pinned were fitted again.")
     if facts.limit is not None and facts.change_rate:
         sentences += _limit_sentences(facts.limit)
     if facts.unknown is not None and facts.unknown.without_interval:
@@ -713,14 +715,6 @@ def outscoring_sentences(figures: Mapping[str, Estimate], *, is_adverse: bool) -
         if is_adverse == (one.high is not None and one.high < EVEN)
     )
     return list(filter(None, texts))
-
-
-def _edit_sentences(last: EditRecord) -> Iterator[str]:
-    if last.pinned:
-        names: Sequence[str] = [plain(name) for name in last.pinned]
-        yield f"The edit pinned {n_of(len(names), 'term')}: {list_names(names)}."
-    if last.refit:
-        yield "All terms that were neither edited nor pinned were fitted again."
 
 
 def _limit_sentences(limit: NeededChanges) -> Iterator[str]:

@@ -27,7 +27,6 @@ from commod._words.update import (
     Goal,
     GroupsLeftOut,
     NeededChanges,
-    PromiseOutcome,
     UnknownPeople,
 )
 from commod.metrics._cells import Cells, fairness_of, group_shares
@@ -37,7 +36,6 @@ from commod.metrics._language import FairnessConstraint
 from commod.updates._fit_rows import ComparedText, FitRows
 from commod.updates._interface import Decisions
 from commod.updates._problem import FitProblem, proven_limit
-from commod.updates._promise import PromiseTest
 
 DIRECTIONS: tuple[Change, ...] = ("gain", "loss")
 FIGURES = ("value", "low", "high", "true_share_changed", "true_share_others")
@@ -92,19 +90,6 @@ def n_small_terms(n_people: NDArray[np.intp], points: NDArray[np.float64]) -> in
     `n_people` (d,) have each term. Only a user's own `min_category_size` lets in such terms.
     """
     return int(((n_people < MIN_CATEGORY_SIZE) & (points != 0)).sum())
-
-
-def tested_promise(test: PromiseTest, confidence: float) -> PromiseOutcome:
-    """Return how a promise was tested, as facts."""
-    return PromiseOutcome(
-        confidence=confidence,
-        failure=test.choice.failure,
-        change_rate=test.change_rate,
-        observed=test.observed,
-        promised=test.promised,
-        n_rows_needed=test.n_rows_needed,
-        is_unchanged=test.choice.kept is None,
-    )
 
 
 # ---------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from commod._evidence.search import Settings
 from commod._evidence.task import Caps
 from commod._people import all_kept
 from commod._record import EditRecord, Request
-from commod._words.update import AskedTarget, status_text
+from commod._words.update import AskedTarget, PromiseOutcome, status_text
 from commod.bounds._counts import DIRECTIONS
 from commod.constraints import AllOf
 from commod.exceptions import InputError
@@ -330,7 +330,15 @@ class TargetedUpdate(RatioUpdate):
             facts = replace(
                 facts,
                 rows="held-out rows",
-                promise=status.tested_promise(test, float(asked.confidence or 0.0)),
+                promise=PromiseOutcome(
+                    float(asked.confidence or 0.0),
+                    test.choice.failure,
+                    test.change_rate,
+                    test.observed,
+                    test.promised,
+                    test.n_rows_needed,
+                    is_unchanged=test.choice.kept is None,
+                ),
                 left_out=self._left_out(everybody, decisions, halves),
                 covered=status.covered_groups(rows, with_held_out_rows=True),
                 not_covered=tuple(rows.group_names[i] for i in others_names),
