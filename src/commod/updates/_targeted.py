@@ -326,19 +326,13 @@ class TargetedUpdate(RatioUpdate):
             everybody, decisions = test.problem.rows, decisions_of(test.problem, self.scorecard_)
             self.groups_left_out_ = status.groups_left_out(everybody, decisions)
             halves = f"on the {everybody.n_people:,} rows of both halves"
+            figures = test.change_rate, test.observed, test.promised, test.n_rows_needed
+            outcome = float(asked.confidence or 0.0), test.choice.failure, *figures
             others_names = np.flatnonzero(~rows.is_large_group).tolist()
             facts = replace(
                 facts,
                 rows="held-out rows",
-                promise=PromiseOutcome(
-                    float(asked.confidence or 0.0),
-                    test.choice.failure,
-                    test.change_rate,
-                    test.observed,
-                    test.promised,
-                    test.n_rows_needed,
-                    is_unchanged=test.choice.kept is None,
-                ),
+                promise=PromiseOutcome(*outcome, is_unchanged=test.choice.kept is None),
                 left_out=self._left_out(everybody, decisions, halves),
                 covered=status.covered_groups(rows, with_held_out_rows=True),
                 not_covered=tuple(rows.group_names[i] for i in others_names),
