@@ -112,7 +112,7 @@ def small_cells_answer(e: Evidence) -> tuple[_record.State, str] | None:
         low = 0.5 + (0.0 if area.low < 0.5 < area.high else ends[0])
         value, high = 0.5 + abs(area.value - 0.5), 0.5 + ends[1]
         text = f"{group} ({value:.2f}, {low:.2f} to {high:.2f})"
-        candidates.append(_PredictedGroup(value, low > MAX_AREA, high > MAX_AREA, text))
+        candidates.append((value, low, high, text))
     if not candidates:
         text = f"{people} have such a category, too few of a group to compare."
         return "not enough evidence", f"{predictor} may predict the group. {text}"
@@ -121,34 +121,30 @@ def small_cells_answer(e: Evidence) -> tuple[_record.State, str] | None:
         "not enough evidence": f"{predictor} may predict, among {people},",
         "passed": f"{predictor} predict, among {people}, no group better than",
     }
-    return _predicted(candidates, says, scale)
-
-
-class _PredictedGroup(NamedTuple):
-    """A group that may be predicted: its area, whether it is clearly or possibly too large."""
-
-    area: float
-    is_clear: bool
-    is_possible: bool
-    text: str
+    clear = [text for _, low, _, text in candidates if low > MAX_AREA]
+    possible = [text for _, _, high, text in candidates if high > MAX_AREA]
+    best = max(candidates, key=lambda one: round(one[0], 9))[-1]  # last bits differ by processor
+    return _predicted(clear, possible, best, says, scale)
 
 
 def _predicted(
-    candidates: Sequence[_PredictedGroup],
+    clear: Sequence[str],
+    possible: Sequence[str],
+    best: str,
     says: Mapping[_record.State, str],
     scale: str,
     width: int = LIMIT,
 ) -> tuple[_record.State, str]:
-    """Return which groups are predicted; `says` has the beginning of the sentence by state."""
-    clear = [one.text for one in candidates if one.is_clear]
-    possible = [one.text for one in candidates if one.is_possible]
-    found: tuple[tuple[_record.State, list[str]], ...]
+    """Return which groups are clearly or possibly predicted; `best` is predicted best.
+
+    `says` has the beginning of the sentence by state.
+    """
+    found: tuple[tuple[_record.State, Sequence[str]], ...]
     found = ("failed", clear), ("not enough evidence", possible)
     for state, groups in found:
         if groups:
             return state, f"{says[state]} {list_names(groups, MAX_LISTED, width=width)}. {scale}"
-    best = max(candidates, key=lambda one: round(one.area, 9))  # last bits differ by processor
-    return "passed", f"{says['passed']} {best.text}. {scale}"
+    return "passed", f"{says['passed']} {best}. {scale}"
 
 
 Answer = tuple[_record.State, str] | None  # None where the question does not apply
@@ -639,8 +635,10 @@ def predicts_no_group(e: Evidence) -> tuple[_record.State, str]:
         "not enough evidence": f"{predictor} may predict who belongs to",
         "passed": f"{predictor} predicts no group better than",
     }
-    candidates = [_PredictedGroup(p.area, p.is_clear, p.is_possible, str(p)) for p in predictions]
-    state, text = _predicted(candidates, says, scale, ITEM_LIMIT)
+    clear = [str(one) for one in predictions if one.is_clear]
+    possible = [str(one) for one in predictions if one.is_possible]
+    best = max(predictions, key=lambda one: round(one.area, 9))  # last bits differ by processor
+    state, text = _predicted(clear, possible, str(best), says, scale, ITEM_LIMIT)
     if state == "passed" and not by_ratio:
         # few changes predict nobody's group, even where all of them are in one group
         text = text.replace(f"{predictor} predicts", "r is not known. The change alone predicts", 1)
