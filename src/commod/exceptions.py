@@ -218,5 +218,5 @@ class TargetWarning(CommodWarning):
     ...     warnings.simplefilter("error", TargetWarning)
     ...     update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
     Traceback (most recent call last):
-    commod.exceptions.TargetWarning: P-rule of label 1 ≥ 0.9 was not reached on the fit rows; ...
+    commod.exceptions.TargetWarning: The target was not reached on the fit rows; ...
     """

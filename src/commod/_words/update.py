@@ -251,13 +251,13 @@ def _notices(facts: UpdateFacts) -> Iterator[str]:
     yield _broken_promise_text(facts)
     yield _missed_text(facts)
     yield from _standing_texts(facts)
+    yield from facts.notes
     yield _losses_text(facts)
     yield from outscoring_sentences(facts.outscoring, is_adverse=True)
     yield _left_out_text(facts)
     yield from _strata_left_out_texts(facts)
     yield _unknown_text(facts)
     yield _undefined_text(facts)
-    yield from facts.notes
     yield _edit_text(facts)
     yield _small_terms_text(facts)
 
