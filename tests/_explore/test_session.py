@@ -318,6 +318,33 @@ def test_a_fit_of_the_page_is_that_of_python_to_the_bit(requests, expecting):
         assert {name: given[name] for name in asked} == asked
 
 
+def test_each_wish_has_the_price_of_a_fit_without_it():
+    wishes = {"direction": "losses_only", "max_lines": 2, "locked_features": ["town"]}
+    update = fitted(**wishes)
+    rows = {row[0]: row[1:] for row in session_of(update).wishes()["rows"]}
+    without = {
+        "direction losses_only": fitted(**{**wishes, "direction": "any"}),
+        "max_lines 2": fitted(**{**wishes, "max_lines": None}),
+        "town locked": fitted(**{**wishes, "locked_features": []}),
+    }
+    assert rows.keys() == without.keys()
+    for wish, other in without.items():
+        cost = update.n_gains_ + update.n_losses_ - other.n_gains_ - other.n_losses_
+        more = "no more changes" if not cost else f"{abs(cost)} {'more' if cost > 0 else 'fewer'}"
+        assert rows[wish][0].startswith(more)
+        assert rows[wish][1] == str(other.n_gains_ + other.n_losses_)
+        assert ("missed" in rows[wish][0]) == (not other.reached_)
+    assert any(row[0][0].isdigit() for row in rows.values())
+
+
+def test_a_budget_is_the_question_and_no_wish_and_edits_do_not_change_the_prices():
+    assert session_of(fitted(target=None, max_changes=0.05)).wishes()["rows"] == []
+    session = session_of(fitted(max_lines=2))
+    before = session.wishes()["rows"]
+    session.edit(1, {"age": 0.02})
+    assert session.wishes()["rows"] == before
+
+
 def test_whole_numbers_can_be_asked_for_and_stay_whole():
     session = session_of()
     state = session.fit(1, {"points": "integers", "max_lines": 3})

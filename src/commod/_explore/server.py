@@ -58,6 +58,7 @@ ACTIONS = {
     "terms": ("search",),
     "segments": (),
     "trade_off": (),
+    "wishes": (),
     "person": ("row", "id"),
     "keep": (),
     "save_patch": (),

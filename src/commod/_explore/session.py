@@ -201,15 +201,20 @@ class Session:
         if not changes:
             return present
         if tried is None or changed_words(tried.base.params, params):
-            known = base.refitted(params)
-            if known is None:
-                X, y, groups = self._people
-                update = type(base.update)(**params)
-                known = self._base(update.fit(X, y, sensitive_features=groups))
-            tried = known.first(changes)
-            tried.audit  # noqa: B018 - counted here, where nobody else has to wait for it
+            tried = self._fit_of(base, params, changes)
         self._tried = tried
         return replace(tried, words=changes)
+
+    def _fit_of(self, base: FittedBase, params: dict[str, Any], words: str) -> Draft:
+        """Return the fit of other parameters, with its first screen."""
+        known = base.refitted(params)
+        if known is None:
+            X, y, groups = self._people
+            update = type(base.update)(**params)
+            known = self._base(update.fit(X, y, sensitive_features=groups))
+        draft = known.first(words)
+        draft.audit  # noqa: B018 - counted here, where nobody else has to wait for it
+        return draft
 
     def refit(self, version: Any, by: Any = None, note: Any = None) -> dict[str, Any]:
         """Fit all terms again that were not edited; edited ones keep their points."""
@@ -270,6 +275,25 @@ class Session:
     def trade_off(self) -> dict[str, Any]:
         """Return changes against fairness with the present point."""
         return self._slower_part(views.trade_off_view)
+
+    def wishes(self) -> dict[str, Any]:
+        """Return what each wish of the request costs in changes: one fit without it."""
+        return self._slower_part(lambda draft: views.wishes_view(*self._costs(draft)))
+
+    def _costs(self, draft: Draft) -> tuple[int, list[tuple[str, Draft | CommodError]]]:
+        """Return the changes of the request, and the fit without each of its wishes."""
+        base = draft.base
+        others: list[tuple[str, Draft | CommodError]] = []
+        params = {**base.params, "locked_features": tuple(draft.locked)}
+        with without_warnings():
+            asked = self._fit_of(base, params, "") if draft.plans else draft
+            for words, without in wishes_of(params, is_budget=base.update._is_budget):
+                self._pause(draft)
+                try:
+                    others.append((words, self._fit_of(base, without, words)))
+                except CommodError as error:  # such as a column that cannot be read
+                    others.append((words, error))
+        return asked.audit.changes.n_changes, others
 
     def _slower_part(self, view: Callable[[Draft], dict[str, Any]]) -> dict[str, Any]:
         """Return a view of the present draft, or that another draft has taken its place."""
@@ -528,6 +552,34 @@ def changed_parameters(draft: Draft, request: Any) -> dict[str, Any]:
         elif read != present[name] and (read is not None or name != "constraints"):
             params[name] = read  # the page may show a default, or no name for stated constraints
     return params
+
+
+FREE = {
+    "direction": "any",
+    **dict.fromkeys(("max_margin", "max_changes", "max_accuracy_loss", "max_volume_change")),
+    "max_lines": None,
+}  # wishes, and what leaves them out
+
+
+def wishes_of(
+    params: Mapping[str, Any], *, is_budget: bool
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each wish of a request in words, with the parameters without it.
+
+    A budget is no wish but the question itself.
+    """
+    for name, free in FREE.items():
+        if params[name] != free and not (is_budget and name == "max_changes"):
+            yield f"{name} {_written(params[name])}", {**params, name: free}
+    if params["points"] == "integers":
+        yield "whole numbers", {**params, "points": "per bin"}
+    locked, monotone = params["locked_features"], params["monotone"] or {}
+    for column in locked:
+        left = tuple(name for name in locked if name != column)
+        yield f"{column} locked", {**params, "locked_features": left}
+    for column in monotone:
+        others = {name: sign for name, sign in monotone.items() if name != column}
+        yield f"{column} monotone", {**params, "monotone": others or None}
 
 
 def _target_range(update: ControlledDebiaser) -> tuple[float, float]:

@@ -5,6 +5,7 @@ All texts are finished here. The page inserts them as text and computes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,13 @@ from commod._text import (
     EVIDENCE,
     POSITIVE_POINTS,
     count,
+    n_of,
     number,
     percent,
     plain,
     points,
 )
+from commod.exceptions import CommodError
 from commod.scorecard import ADD_POINTS, EvidenceRule
 
 MAX_TERMS = 400  # terms that the page gets at once; a filter finds the others
@@ -226,6 +229,30 @@ def trade_off_view(draft: Draft) -> Plain:
     chart = charts.trade_off(curve, names)
     table = table_view(explanation_tables.steps(curve), names)
     return {"chart": chart_view(chart, chart.places[place]), "table": table}
+
+
+def wishes_view(n_changes: int, others: Sequence[tuple[str, Draft | CommodError]]) -> Plain:
+    """Return what each wish costs in changes, the dearest first."""
+    known = [
+        (n_changes - one.audit.changes.n_changes, words, one)
+        for words, one in others
+        if isinstance(one, Draft)
+    ]
+    rows = []
+    for cost, words, draft in sorted(known, key=lambda row: -row[0]):
+        more = (
+            "no more changes"
+            if not cost
+            else n_of(abs(cost), "more change" if cost > 0 else "fewer change")
+        )
+        missed = "" if draft.now.is_reached else "; without it, the target is missed"
+        rows.append([words, f"{more}{missed}", count(draft.audit.changes.n_changes)])
+    failed = [
+        [words, f"not known: {one}", "not known"]
+        for words, one in others
+        if not isinstance(one, Draft)
+    ]
+    return {"rows": [[plain(text) for text in row] for row in (*rows, *failed)]}
 
 
 def person_view(person: Person) -> Plain:

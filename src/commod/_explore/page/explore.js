@@ -75,7 +75,7 @@
     get("error").hidden = !text;
   };
   // What the page asks for by itself must not take away the error of what the user did.
-  const UNASKED = ["trade_off", "segments", "terms"];
+  const UNASKED = ["trade_off", "segments", "wishes", "terms"];
   const ask = async (action, body = {}) => {
     let answer;
     try {
@@ -143,7 +143,7 @@
   let later = 0;
   const showLater = () => {
     clearTimeout(later);
-    const areBusy = (value) => ["frontier", "segments"].forEach((id) => get(id).setAttribute("aria-busy", value));
+    const areBusy = (value) => ["frontier", "segments", "wishes"].forEach((id) => get(id).setAttribute("aria-busy", value));
     areBusy(true);
     later = setTimeout(async () => {
       const asked = version;
@@ -155,6 +155,10 @@
       if (!rules || rules.outdated || asked !== version) return;
       fill("segments", ...(rules.table.rows.length ? [table(rules.table)] : []),
         ...rules.sentences.map((text) => paragraph(text)));
+      const prices = await ask("wishes");
+      if (!prices || prices.outdated || asked !== version) return;
+      fill("wishes", prices.rows.length ? plainTable(["Wish", "What it costs", "Changes without it"], prices.rows)
+        : paragraph("The request has a target and no further wish."));
       areBusy(false);
     }, 400);
   };
