@@ -389,29 +389,25 @@ def test_overlapping_blocks_of_threads_restore_the_filters():
 
 
 # ---------------------------------------------------------------------------------------------
-# Edits go first
+# What the hand asks for goes first
 
 
-@pytest.mark.parametrize("part", ["trade_off", "segments"])
-def test_slower_parts_wait_for_edits_and_are_given_up_for_a_new_draft(part):
-    session, answers = session_of(), []
+@pytest.mark.parametrize("part", ["trade_off", "segments", "wishes"])
+def test_slower_parts_are_given_up_when_the_hand_moves_and_can_be_asked_for_again(part):
+    session = session_of(fitted(max_lines=3))
     session.edit(1, {"age": 0.001})
-    thread = threading.Thread(target=lambda: answers.append(getattr(session, part)()))
-    with session._turns.edit():
-        thread.start()
-        thread.join(0.3)
-        assert thread.is_alive() and not answers
-    thread.join(60)
-    assert answers[-1]["outdated"] is False
-    session.edit(2, {"age": 0.002})
-    thread = threading.Thread(target=lambda: answers.append(getattr(session, part)()))
-    with session._turns.edit():
-        thread.start()
-        thread.join(0.3)
-        session.edit(3, {"age": 0.003})
-    thread.join(60)
-    assert answers[-1] == {"version": 3, "outdated": True}
-    assert getattr(session, part)()["outdated"] is False
+    base, moves = session.draft.base, [lambda: session.preview({"age": 0.002})]
+    pause = base.pause
+
+    def moved(draft):
+        if moves:
+            moves.pop()()
+        pause(draft)
+
+    object.__setattr__(base, "pause", moved)
+    session._pause = moved
+    assert getattr(session, part)() == {"version": 2, "outdated": True}
+    assert not moves and getattr(session, part)()["outdated"] is False
 
 
 def test_of_two_tabs_that_edit_at_once_one_is_told():

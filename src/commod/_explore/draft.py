@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -252,39 +251,11 @@ class Draft:
 
 
 # ---------------------------------------------------------------------------------------------
-# Let edits go first: slower parts of the page wait while an edit is computed
-
-MAX_WAIT = 10.0  # seconds that a slower part waits at once: edits must not starve it
-Pause = Callable[[], None]
+# Give up slower parts of the page when the hand moves
 
 
 class OutdatedError(Exception):
-    """The draft that a slower part is about is not the present one any more."""
-
-
-class Turns:
-    """Whose turn it is: that of edits, as long as there are any."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._n_edits = 0
-
-    @contextmanager
-    def edit(self) -> Iterator[None]:
-        """Let slower parts wait inside the block."""
-        with self._changed:
-            self._n_edits += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._n_edits -= 1
-                self._changed.notify_all()
-
-    def give_way(self) -> None:
-        """Wait until no edit is computed."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._n_edits == 0, MAX_WAIT)
+    """Another draft than that of a slower part is shown by now, or soon will be."""
 
 
 def go_on() -> None:
@@ -295,7 +266,7 @@ def go_on() -> None:
 class PausedColumns(FrameColumns):
     """The columns of a table; `pause` is called between them."""
 
-    pause: Pause = go_on
+    pause: Callable[[], None] = go_on
 
     def read_rows(self, rows: NDArray[np.intp]) -> list[Column]:
         """Return all readable columns with the given rows only."""

@@ -22,7 +22,7 @@ import numpy as np
 from commod import constraints
 from commod._data.columns import plain
 from commod._explore import views
-from commod._explore.draft import Draft, FittedBase, OutdatedError, Turns
+from commod._explore.draft import Draft, FittedBase, OutdatedError
 from commod._explore.edits import FittedRows, PeopleOfFit, build, without_warnings
 from commod._record import Audit, EditRecord
 from commod._reporting.audit import audit as make_audit
@@ -66,7 +66,7 @@ class Session:
     ) -> None:
         self._people, self._label_names = people, label_names
         self._lock = threading.RLock()
-        self._turns = Turns()
+        self._has_moved = False  # since a slower part began
         self._drafts = [self._base(update).first("the fitted update")]
         self._place = 0
         self._kept: Draft | None = None
@@ -79,9 +79,8 @@ class Session:
         return FittedBase(FittedRows(update, self._people), self._label_names, self._pause)
 
     def _pause(self, draft: Draft) -> None:
-        """Let edits go first, and give up a part of a draft that is not the present one."""
-        self._turns.give_way()
-        if self.draft is not draft:
+        """Give up a part of a draft if somebody moves on: what they ask for goes first."""
+        if self._has_moved or self.draft is not draft:
             raise OutdatedError
 
     @property
@@ -127,7 +126,8 @@ class Session:
         self, edits: Any = None, offset: Any = "target", request: Any = None
     ) -> dict[str, Any]:
         """Return the first screen and the card after edits, or of a request, that are not kept."""
-        with self._turns.edit(), without_warnings():
+        self._has_moved = True
+        with without_warnings():
             if request is None:
                 draft = self._edited(_plan(edits, offset))
             else:
@@ -149,7 +149,8 @@ class Session:
     ) -> dict[str, Any]:
         """Keep edits as the next draft."""
         plan = _plan(edits, offset, _text(by, "by"), _text(note, "note"))
-        with self._turns.edit(), self._lock:
+        self._has_moved = True
+        with self._lock:
             self._check_version(version)
             self._append(self._edited(plan))
             return self.state()
@@ -240,7 +241,8 @@ class Session:
         """Make the result of a fit the present draft, unless another change came meanwhile."""
         with self._lock:
             self._check_version(version)
-        with self._turns.edit(), self._told_steps(), without_warnings():  # the page has the status
+        self._has_moved = True
+        with self._told_steps(), without_warnings():  # the page has the status
             draft = fit()
         with self._lock:
             self._check_version(version)
@@ -299,6 +301,7 @@ class Session:
         """Return a view of the present draft, or that another draft has taken its place."""
         with self._lock:
             version, draft = self._version, self.draft
+        self._has_moved = False
         try:
             return {"version": version, "outdated": False, **view(draft)}
         except OutdatedError:
