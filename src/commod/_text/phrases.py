@@ -8,10 +8,10 @@ from typing import Any
 from commod._text.names import list_names, shorten
 from commod._text.numbers import WithInterval, count, percent
 
-CHANGED = {"gain": "those who gain", "loss": "those who lose"}
+CHANGED = {"gain": "people who gain", "loss": "people who lose"}
 OTHERS = {
-    "gain": "those who stay rejected",
-    "loss": "those who keep the favourable outcome",
+    "gain": "people who stay rejected",
+    "loss": "people who keep the favourable outcome",
 }
 _ONE = {"gain": "one who gains has the higher", "loss": "one who loses has the lower"}
 
@@ -227,8 +227,8 @@ def outscoring_text(change: str, figure: WithInterval, level: float = 0.95) -> s
     --------
     >>> from commod._record import Estimate
     >>> print(outscoring_text("gain", Estimate(0.28, 0.24, 0.32)))
-    Those who gain score lower than those who stay rejected: in 28.0% of the pairs of the same
-    group, the one who gains has the higher base score (24.0% to 32.0%, 95% interval).
+    People who gain have lower base scores than people who stay rejected: in 28.0% of the pairs of
+    the same group, the one who gains has the higher base score (24.0% to 32.0%, 95% interval).
     """
     value = figure.value
     if value is None or value != value:
@@ -247,8 +247,8 @@ def true_shares_text(change: str, changed: float | None, others: float | None) -
 
     Examples
     --------
-    >>> true_shares_text("gain", 0.41, 0.75)
-    'The true label is favourable for 41.0% of those who gain and 75.0% of those who stay rejected.'
+    >>> print(true_shares_text("gain", 0.41, 0.75))
+    The true label is favourable for 41.0% of people who gain and 75.0% of people who stay rejected.
     """
     if changed is None or others is None:
         return ""
@@ -265,10 +265,10 @@ def has_interval(figure: WithInterval) -> bool:
 
 def _comparison(change: str, figure: WithInterval) -> str:
     """Return which side scores higher, where the interval says so."""
-    higher, lower = "score higher than", "score lower than"
+    higher, lower = "have higher base scores than", "have lower base scores than"
     nearer, farther = (higher, lower) if change == "gain" else (lower, higher)
     if has_interval(figure) and figure.low > 0.5:  # type: ignore[operator]
         return nearer
     if has_interval(figure) and figure.high < 0.5:  # type: ignore[operator]
         return farther
-    return "score neither clearly higher nor clearly lower than"
+    return "have neither clearly higher nor clearly lower base scores than"

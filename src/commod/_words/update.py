@@ -252,12 +252,12 @@ def _notices(facts: UpdateFacts) -> Iterator[str]:
     yield _missed_text(facts)
     yield from _standing_texts(facts)
     yield from facts.notes
+    yield _undefined_text(facts)
+    yield _left_out_text(facts)
+    yield from dict.fromkeys(_strata_left_out_texts(facts))
+    yield _unknown_text(facts)
     yield _losses_text(facts)
     yield from outscoring_sentences(facts.outscoring, is_adverse=True)
-    yield _left_out_text(facts)
-    yield from _strata_left_out_texts(facts)
-    yield _unknown_text(facts)
-    yield _undefined_text(facts)
     yield _edit_text(facts)
     yield _small_terms_text(facts)
 
@@ -269,8 +269,8 @@ def _degenerate_text(facts: UpdateFacts) -> str:
     if facts.target is None or not facts.target.is_degenerate:
         return ""
     return (
-        f"This is not a success: after the update, at least {MAX_ALIKE:.0%} of the decisions are "
-        "the same, which is fair to everybody and useful to nobody."
+        f"This is not a success: the update gives the same decision to at least {MAX_ALIKE:.0%} of "
+        "all people. The groups then look equal, but the decisions no longer tell people apart."
     )
 
 
@@ -279,36 +279,34 @@ def _broken_promise_text(facts: UpdateFacts) -> str:
     test = facts.promise
     if test is None or not test.failure:
         return ""
-    promise = f"for new people with confidence {test.confidence:g}, {_covered(facts)}"
-    text = (
-        f"Insufficient evidence that {facts.goals[0].text} holds {promise}: {_failure_text(test)}."
-    )
+    text = f"Nothing is promised for new people: {_failure_text(facts, test)}"
     if test.is_unchanged:
         text += (
             " The fairest update that was fitted is not fairer than the base model on the held-out "
-            "rows, so no decision changes (r = 1)."
+            "rows, so all base decisions stay."
         )
     return text
 
 
-def _failure_text(test: PromiseOutcome) -> str:
+def _failure_text(facts: UpdateFacts, test: PromiseOutcome) -> str:
     tested = "the tested update, the fairest on the fit half,"
     if test.failure == "degenerate":
         return (
             f"{tested} changes {test.change_rate:.1%} of the held-out decisions. An update that "
             f"changes more than {MAX_CHANGED:.0%} of them, or that makes {MAX_ALIKE:.0%} of them "
-            "alike, is not promised"
+            "alike, is not promised."
         )
     if not math.isfinite(test.observed):
-        return f"on the held-out rows, {tested} has no positive decisions to compare"
+        return f"on the held-out rows, {tested} has no positive decisions to compare."
     if test.failure == "unfair" or not math.isfinite(test.n_rows_needed):
-        return f"{tested} is not fairer than the target on the held-out rows ({test.observed:.3f})"
+        return f"{tested} is not fairer than the target on the held-out rows ({test.observed:.3f})."
     # rounded up to two significant digits
     step = 10 ** max(0, math.floor(math.log10(max(test.n_rows_needed, 1))) - 1)
+    n_needed = math.ceil(test.n_rows_needed / step) * step
     return (
-        f"{tested} has {test.observed:.3f} on the held-out rows, and these rows can promise "
-        f"{test.promised:.3f}; about {math.ceil(test.n_rows_needed / step) * step:,} rows would be "
-        "needed"
+        f"the held-out rows are too few. On them, the {facts.goals[0].metric} of the tested update "
+        f"is {test.observed:.3f}. With confidence {test.confidence:g}, they support only "
+        f"{test.promised:.3f}. About {n_needed:,} rows in all, both halves, would be needed."
     )
 
 
@@ -321,7 +319,7 @@ def _missed_text(facts: UpdateFacts) -> str:
     is_unknown = target.is_expectation and not target.is_known
     if is_unknown:
         texts.append(
-            f"Nothing can be expected on new people: {_smallest_cell(facts)}, which is too few."
+            f"There is no expectation for new people: {_smallest_cell(facts)}, which is too few."
         )
     if target.budget is not None:
         return " ".join(texts)
@@ -331,8 +329,8 @@ def _missed_text(facts: UpdateFacts) -> str:
     is_unexpected = target.is_expectation and target.is_known and not target.is_expected
     if is_unexpected and not target.is_missed:
         texts.append(
-            f"{_asked(facts)} is not expected on new people: no update of these columns is "
-            f"expected to reach it with {n_of(facts.n_rows, 'row')}; {_smallest_cell(facts)}."
+            f"{_asked(facts)} is not expected on new people: the fit found no update that is "
+            f"expected to reach it. {capitalised(_smallest_cell(facts))}."
         )
     elif is_unexpected:
         texts.append(
@@ -347,27 +345,27 @@ def _missed_text(facts: UpdateFacts) -> str:
 
 
 def _asked(facts: UpdateFacts) -> str:
-    return "The target" if len(facts.goals) == 1 else "The set of all bounds"
+    return "The target" if len(facts.goals) == 1 else f"At least one of {len(facts.goals)} targets"
 
 
 def _needed_text(facts: UpdateFacts, target: AskedTarget, needed: float) -> str:
     """Return how many changes a missed target needs, and what is in the way."""
     if math.isinf(needed):
-        return f"No update with direction={target.direction!r} can reach it."
-    known = facts.limit is None or not facts.limit.by_probability
-    knowing = f"even for a method that knows {_what_is_known(by_group=known)}"
-    asked = _asked(facts)
-    asked = asked[0].lower() + asked[1:]
-    text = f"To reach {asked}, at least {needed:.1%} of the decisions have to change, {knowing}"
+        return f"On these rows, no update with direction={target.direction!r} can reach it."
+    knowing = _what_is_known(by_group=facts.limit is None or not facts.limit.by_probability)
+    asked = "the target needs" if len(facts.goals) == 1 else "all targets together need"
+    text = f"On these rows, {asked} at least {needed:.1%} changed decisions, {knowing}."
     if math.isnan(needed):
-        text = f"How many changes {asked} needs is not known"
-    named = [f"max_{name} is {cap:.1%}" for name, cap in target.caps.items()]
-    reason = ", ".join(named) or "no update of these columns was found that reaches it"
+        text = f"How many changes {asked} is not known."
+    if target.edits and target.edits[-1].offset == "keep":
+        return text
+    reason = "No update of these columns was found that reaches it."
     if target.edits:
-        reason = "no cut of the edited points reaches it"
-        if target.edits[-1].offset == "keep":
-            return f"{text}."
-    return f"{text}; {reason}."
+        reason = "No cut of the edited points reaches it."
+    elif target.caps:
+        caps = ", ".join(f"max_{name}={cap:.1%}" for name, cap in target.caps.items())
+        reason = f"The caps may be the reason: {caps}."
+    return f"{text} {reason}"
 
 
 def _standing_texts(facts: UpdateFacts) -> Iterator[str]:
@@ -381,13 +379,17 @@ def _standing_texts(facts: UpdateFacts) -> Iterator[str]:
 def _losses_text(facts: UpdateFacts) -> str:
     if facts.n_losses <= facts.n_gains:
         return ""
-    text = "Most of the changes are losses: people lose the favourable outcome."
+    losing = f"{n_of(facts.n_losses, 'person')} {verb(facts.n_losses, 'lose')}"
+    text = f"Most of the changes are losses: {losing} the favourable decision."
     gains_only = None if facts.limit is None else facts.limit.gains_only
     if gains_only is None:
         return text
     if math.isinf(gains_only):
-        return f"{text} Gains alone cannot reach the same fairness."
-    return f"{text} With gains only the same fairness needs at least {gains_only:.1%} changed."
+        return f"{text} On these rows, gains alone cannot reach the same fairness."
+    return (
+        f"{text} On these rows, gains alone need at least {gains_only:.1%} changed decisions for "
+        "the same fairness."
+    )
 
 
 def _left_out_text(facts: UpdateFacts) -> str:
@@ -400,8 +402,8 @@ def _left_out_text(facts: UpdateFacts) -> str:
     hidden = ""
     if left_out.n_hidden:
         hidden = (
-            f" No total counts the {n_of(left_out.n_hidden, 'row')} of groups of fewer than "
-            f"{left_out.fewest_shown} rows."
+            f" Groups of fewer than {left_out.fewest_shown} rows are in no total; they have "
+            f"{n_of(left_out.n_hidden, 'row')}."
         )
     if not facts.has_names:
         # "left" may be a group, and `Patch.verify` looks for the names of groups in a patch
@@ -414,12 +416,12 @@ def _left_out_text(facts: UpdateFacts) -> str:
         ],
         MAX_LISTED_GROUPS,
     )
-    text = f"{subject} {verb(n, 'be')} left out of the constraint: {listed}.{hidden}"
+    text = f"{subject} {verb(n, 'be')} left out of the constraint: {listed}."
     over, value = left_out.over_all
     if over and not math.isnan(value):
         metric, rows = facts.goals[0].metric, left_out.rows
-        text += f" Over {over} the {metric} is {value:.3f} {rows}".rstrip() + "."
-    return text
+        text += f" Over {over}, the {metric} is {value:.3f} {rows}".rstrip() + "."
+    return text + hidden
 
 
 def _strata_left_out_texts(facts: UpdateFacts) -> Iterator[str]:
@@ -427,9 +429,9 @@ def _strata_left_out_texts(facts: UpdateFacts) -> Iterator[str]:
         if goal.n_strata_left_out:
             yield (
                 f"Within {shown(goal.within)}, {n_of(goal.n_strata_left_out, 'stratum')} "
-                f"({n_of(goal.n_rows_left_out, 'row')}) {verb(goal.n_strata_left_out, 'be')} left "
-                f"out: too few groups have min_rows={goal.min_rows} rows there. Nothing is "
-                "promised about these people."
+                f"({n_of(goal.n_rows_left_out, 'row')}) {verb(goal.n_strata_left_out, 'be')} not "
+                f"compared, because too few groups have min_rows={goal.min_rows} rows in it. The "
+                "target does not cover these people."
             )
 
 
@@ -440,32 +442,33 @@ def _unknown_text(facts: UpdateFacts) -> str:
         return ""
     if unknown.is_hidden:
         text = (
-            f"The group of {n_of(unknown.n, 'row')} is not known. No figure and no total counts so "
-            "few people."
+            f"For {n_of(unknown.n, 'row')}, the group is not known. These people are so few that "
+            "they are in no figure and no total."
         )
     elif not unknown.by_probability:
         text = (
-            f"The group of {n_of(unknown.n, 'row')} is not known. The {metric} rests on the "
-            f"{unknown.n_known:,} known rows; changes, volume and accuracy count all "
-            f"{unknown.n_people:,}."
+            f"For {n_of(unknown.n, 'row')}, the group is not known. The {metric} counts only the "
+            f"{unknown.n_known:,} rows with a known group. Changes, volume and accuracy count all "
+            f"{unknown.n_people:,} rows."
         )
     else:
         text = (
-            f"Groups are given by probabilities, and {unknown.n_known:,} of the "
-            f"{unknown.n_rows:,} rows have a certain group. The {metric} is that of expected rates."
+            f"The groups are given as probabilities, and {unknown.n_known:,} of the "
+            f"{unknown.n_rows:,} rows have a group with probability 1. The {metric} is computed "
+            "from expected rates."
         )
     low, high = unknown.calibrated
     if math.isfinite(low):
         text += (
             f" If the probabilities are calibrated, the {metric} of these rows lies between "
-            f"{low:.3f} and {high:.3f} ({DRAWS_LEVEL:.0%} of draws)."
+            f"{low:.3f} and {high:.3f} in {DRAWS_LEVEL:.0%} of random draws of the groups."
         )
     low, high = unknown.worst
     if math.isfinite(low):
-        which = "which is exact" if unknown.is_exact else "a proven bound"
+        ends = "Both ends can occur." if unknown.is_exact else "The true range may be narrower."
         text += (
             f" Whatever the unknown groups are, the {metric} lies between {low:.3f} and "
-            f"{high:.3f}, {which}."
+            f"{high:.3f}. {ends}"
         )
     return text
 
@@ -474,8 +477,8 @@ def _undefined_text(facts: UpdateFacts) -> str:
     if not math.isnan(facts.goals[0].before):
         return ""
     return (
-        f"The {facts.goals[0].metric} of the base model is undefined here: nobody is above the "
-        "threshold, or a group has no row with the label it is measured on."
+        f"The {facts.goals[0].metric} of the base model is undefined on these rows: either nobody "
+        "is above the threshold, or a group has no row with the true label that the metric needs."
     )
 
 
@@ -484,11 +487,12 @@ def _edit_text(facts: UpdateFacts) -> str:
         return ""
     edits = facts.target.edits
     last = edits[-1]
-    times, who = ("once", "") if len(edits) == 1 else (f"{len(edits)} times", "the last time ")
+    times = {1: "once", 2: "twice"}.get(len(edits), f"{len(edits)} times")
+    who = "" if len(edits) == 1 else "the last time "
     by = "" if last.by is None else f", {who}by {plain(last.by)}"
     text = f"The scorecard was edited by hand {times}{by}."
     if last.offset == "keep":
-        text += " The cut is that of the earlier update."
+        text += " The last edit did not change the cut."
     return text
 
 
@@ -498,8 +502,8 @@ def _small_terms_text(facts: UpdateFacts) -> str:
         return ""
     return (
         f"{n_of(n, 'term')} of the scorecard {verb(n, 'describe')} fewer than {smallest} people "
-        f"each, because min_category_size is below {smallest}. Such a term may tell about single "
-        "people."
+        f"each, because min_category_size is below {smallest}. Such a term may reveal facts about "
+        "one person."
     )
 
 
@@ -515,12 +519,13 @@ def _target_line(facts: UpdateFacts) -> str:
     asked = f"Target: {_goals_text(facts)}"
     covered = _covered(facts)
     if promise is not None:
-        with_confidence = f"with confidence {promise.confidence:g}, {covered}"
+        with_confidence = f"with confidence {promise.confidence:g} {covered}".rstrip()
         if promise.failure:
             return f"{asked} for new people {with_confidence}."
         return (
-            f"{facts.goals[0].text} is promised for new people {with_confidence}, if the rows are "
-            "new to the base model and new people come from the same population."
+            f"{facts.goals[0].text} is promised for new people {with_confidence}. You have to "
+            "check that the rows are new to the base model, and that new people come from the same "
+            "population."
         )
     covered = f" {covered}" if covered else ""
     if target.budget is not None:
@@ -551,6 +556,9 @@ def _expected_text(facts: UpdateFacts) -> str:
     ]
     low, high = facts.target.interval
     texts[0] += f" ({LEVEL:.0%} interval for as many people: {low:.3f} to {high:.3f})"
+    if len(texts) > 1:
+        pairs = zip(facts.goals, texts, strict=True)
+        texts = [f"{goal.metric} {text}" for goal, text in pairs]
     return " and ".join(texts)
 
 
@@ -566,7 +574,12 @@ def _strata_text(facts: UpdateFacts) -> str:
 
 def _figures_line(facts: UpdateFacts) -> str:
     """Return the metrics and the accuracy on the rows, before and after."""
-    figures = [_before_and_after(goal.metric, goal.before, goal.after) for goal in facts.goals]
+    # a value that misses its bound must not read as if it were equal to it
+    missed = [None if goal.is_kept else goal.bound for goal in facts.goals]
+    figures = [
+        _before_and_after(goal.metric, goal.before, goal.after, bound)
+        for goal, bound in zip(facts.goals, missed, strict=True)
+    ]
     first = facts.goals[0]
     if first.other_metric:
         figures[0] += f" ({_before_and_after(first.other_metric, *first.other)})"
@@ -578,8 +591,9 @@ def _figures_line(facts: UpdateFacts) -> str:
     return f"On the {facts.n_rows:,} {facts.rows}: {', '.join(figures)}{ending}{strata}"
 
 
-def _before_and_after(name: str, before: float, after: float) -> str:
-    return f"{name} {number(before, 3)} → {number(after, 3)}"
+def _before_and_after(name: str, before: float, after: float, bound: float | None = None) -> str:
+    new = number(after, 3) if math.isnan(after) else distinct(after, bound, digits=3)
+    return f"{name} {number(before, 3)} → {new}"
 
 
 def _changes_line(facts: UpdateFacts) -> str:
@@ -600,20 +614,21 @@ def _limit_line(facts: UpdateFacts) -> str:
     if limit is None:
         return ""
     if limit.is_weighted:
-        return "With sample weights the limit is not given, because it counts people."
+        return "The fewest possible changes are not given: they count people, not sample weights."
     if math.isnan(limit.share) or not facts.change_rate:
         return ""
-    known = _what_is_known(by_group=not limit.by_probability)
+    knowing = _what_is_known(by_group=not limit.by_probability)
     direction = "any" if facts.target is None else facts.target.direction
     unit = {"gains_only": "gain", "losses_only": "loss"}.get(direction, "change")
     return (
-        f"No method that knows {known} could reach this fairness with fewer than "
-        f"{n_of(limit.n_fewest, unit)} ({limit.share:.1%})."
+        f"On these rows, every method needs at least {n_of(limit.n_fewest, unit)} "
+        f"({limit.share:.1%}) for the same fairness, {knowing}."
     )
 
 
 def _what_is_known(*, by_group: bool) -> str:
-    return "every group" if by_group else "the probabilities of the groups"
+    known = "every person's group" if by_group else "the probabilities of the groups"
+    return f"even if it knows {known}"
 
 
 # ---------------------------------------------------------------------------------------------
@@ -651,7 +666,8 @@ def _smallest_cell(facts: UpdateFacts) -> str:
     assert facts.target is not None
     (name, size), fewest = facts.target.smallest, facts.target.fewest_shown
     few = f"fewer than {fewest} rows" if size < fewest else n_of(size, "row")
-    return f"the smallest cell, {name}, has {few}" if name else f"the smallest cell has {few}"
+    part = "the smallest part that is compared"
+    return f"{part}, {name}, has {few}" if name else f"{part} has {few}"
 
 
 # ---------------------------------------------------------------------------------------------
@@ -671,7 +687,8 @@ def further_sentences(facts: UpdateFacts) -> list[str]:
             sentences.append(f"The search compared the directions and chose {chosen} only.")
         if target.nearness > NOTICED_NEARNESS:
             sentences.append(
-                "Of two people with the same points, the one nearer to the threshold changes first."
+                "If two people have the same base decision and the same sum of points, and one "
+                "decision changes, it is that of the person nearer to the threshold."
             )
     for last in () if target is None else target.edits[-1:]:
         if last.pinned:
@@ -690,17 +707,16 @@ def no_interval_text(metrics: Sequence[str]) -> str:
     """Return that some metrics have no interval over the unknown groups, and why."""
     named = " and ".join(f"the {metric}" for metric in metrics)
     return (
-        f"How far {named} could move with the unknown groups is not given: only the first "
-        "constraint has such an interval, if it is a ratio or a difference of rates of all people."
+        f"For {named}, no range over the unknown groups is given: only the first constraint has "
+        "one, and only if it is a ratio or a difference of rates of all people."
     )
 
 
 def _expected_sentences(target: AskedTarget | None) -> Iterator[str]:
     if target is not None and target.is_known:
-        text = f"{target.change_rate:.1%} of the decisions on new people are expected to change"
+        yield f"On new people, {target.change_rate:.1%} of the decisions are expected to change."
         if not math.isnan(target.accuracy):
-            text += f", with an accuracy of {target.accuracy:.3f}"
-        yield f"{text}."
+            yield f"The accuracy of all decisions is expected to be {target.accuracy:.3f}."
 
 
 def outscoring_sentences(figures: Mapping[str, Estimate], *, is_adverse: bool) -> list[str]:
@@ -719,9 +735,9 @@ def outscoring_sentences(figures: Mapping[str, Estimate], *, is_adverse: bool) -
 
 def _limit_sentences(limit: NeededChanges) -> Iterator[str]:
     if not limit.is_exact and not math.isnan(limit.share):
-        yield "The limit is a proven lower bound: the exact number was not found in time."
+        yield "The fewest changes are a proven lower bound: the exact number was not found in time."
     if math.isfinite(limit.known_share):
         yield (
-            "Only people of a known group have to change for the same fairness. Among them "
+            "Only people with a known group count for this fairness. Among them "
             f"{limit.known_changed:.1%} change, and at least {limit.known_share:.1%} have to."
         )
