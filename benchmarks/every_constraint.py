@@ -376,7 +376,8 @@ class Bar(NamedTuple):
 def _says_why(status: str) -> bool:
     """Return whether a status says that a bound is missed, and how many changes it needs."""
     is_said = "not reached" in status or "does not hold" in status
-    return is_said and ("needs at least" in status or "cannot be reached" in status)
+    needed = ("the target needs at least", "all targets together need at least", "can reach it")
+    return is_said and any(text in status for text in needed)
 
 
 def _show_runs(runs: pd.DataFrame) -> None:

@@ -8,7 +8,7 @@ with the mean. The distance of the score from the threshold adds to r, too: near
 change needs fewer points. The last value is the r of this person. It is below zero, so the
 decision changes.
 
-The person has the median r of those who gain among 1,851 evaluated rows of COMPAS. ``sentence``
+The person has the median r of people who gain among 1,851 evaluated rows of COMPAS. ``sentence``
 says the same in words. It also names another value that alone would have kept the decision, if
 there is one.
 """

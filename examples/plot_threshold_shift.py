@@ -3,7 +3,7 @@ Why not simply lower the threshold?
 ===================================
 
 A lower threshold for everybody also raises the P-rule: nearly all are accepted in the end. It is
-blind to the group, too. But most of those who gain belong to the group that was better off
+blind to the group, too. But most people who gain belong to the group that was better off
 already, so far more decisions must change.
 
 Left: changes against the P-rule on 1,500 evaluated rows, for a threshold that is lowered step by

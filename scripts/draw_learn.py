@@ -122,7 +122,7 @@ def _draw_plane(axis: Any) -> None:
 
 
 def draw_fewest() -> Any:
-    """Draw base scores of those who gain and of those who stay rejected, for two updates."""
+    """Draw base scores of people who gain and of those who stay rejected, for two updates."""
     it = page("concepts/fewest-changes.md")
     score, X = it["score"], it["new"].data
     rejected = it["before"] == 0
@@ -311,7 +311,7 @@ def draw_record() -> Any:
 
 
 def draw_start() -> Any:
-    """Draw rates of low risk before and after, and the base scores of those who gain."""
+    """Draw rates of low risk before and after, and the base scores of people who gain."""
     it = page("start.md")
     race, gain = it["race"][it["third"]], it["changes"].gain
     score = it["model"].predict_proba(it["X"].loc[it["third"]])[:, 1]
@@ -344,7 +344,7 @@ def draw_start() -> Any:
 
 
 def draw_recidivism() -> Any:
-    """Draw the records of those who gain under two updates, and error rates before and after."""
+    """Draw the records of people who gain under two updates, and error rates before and after."""
     it = page("tutorials/recidivism.md")
     X, race = it["X"].loc[it["third"]], it["race"][it["third"]]
     figure, axes = plt.subplots(1, 3, figsize=(10.4, 3.6), layout="constrained")

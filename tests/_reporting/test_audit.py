@@ -106,7 +106,8 @@ def test_most_changes_being_losses_comes_with_what_gains_only_would_take():
         before, sensitive_features=group, target=reached, direction="gains_only"
     )
     assert result.limit.n_gains_only == gains.n_changes
-    assert f"the same fairness would take at least {gains.n_changes:,} gains" in result.notice
+    needed = f"{gains.n_changes:,} changes ({gains.n_changes / len(group):.1%} of all people)"
+    assert f"gains alone need at least {needed} for the same fairness." in result.notice
 
 
 # -- against other ways of computing it -----------------------------------------------------------

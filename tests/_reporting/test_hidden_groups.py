@@ -111,7 +111,7 @@ def test_few_people_of_unknown_groups_are_in_no_figure(how):
     assert rounded(plain) == rounded(published(others, how)[1])
     assert result.n == result.changes.n == 59
     assert result.unknown_groups.n_unknown == 3 and result.unknown_groups.low_after is None
-    assert any("The group of 3 people is not known" in text for text in result.answer)
+    assert any("For 3 people, the group is not known" in text for text in result.answer)
     assert any("in no figure and no total" in text for text in result.not_known)
     assert result.provenance.ledger_lines in (None, 0)
 

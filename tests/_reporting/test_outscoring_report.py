@@ -46,8 +46,12 @@ def check_of(result, code):
 @pytest.mark.parametrize(
     ("direction", "code", "sentence"),
     [
-        ("gain", "CM307", "Those who gain score lower than those who stay rejected"),
-        ("loss", "CM308", "Those who lose score higher than those who keep the favourable outcome"),
+        ("gain", "CM307", "People who gain have lower base scores than people who stay rejected"),
+        (
+            "loss",
+            "CM308",
+            "People who lose have higher base scores than people who keep the favourable outcome",
+        ),
     ],
 )
 def test_changing_the_farthest_people_needs_a_reason(direction, code, sentence):
@@ -67,8 +71,8 @@ def test_changing_the_nearest_people_passes(direction):
     result = audited(people(best_first=True, direction=direction))
     check = check_of(result, {"gain": "CM307", "loss": "CM308"}[direction])
     assert check.state == "passed"
-    word = {"gain": "gain score higher", "loss": "lose score lower"}[direction]
-    assert f"Those who {word} than" in check.sentence
+    word = {"gain": "gain have higher", "loss": "lose have lower"}[direction]
+    assert f"People who {word} base scores than" in check.sentence
 
 
 def test_few_gains_are_not_enough_evidence():
@@ -158,7 +162,7 @@ def test_json_keeps_the_figures_and_older_audits_load():
 @pytest.mark.parametrize("ending", ["html", "md", "json"])
 def test_reports_have_the_sentence_and_the_groups(tmp_path, ending):
     text = report(audited(people()), tmp_path / f"report.{ending}").read_text("utf-8")
-    sentence = "Those who gain score lower than those who stay rejected"
+    sentence = "People who gain have lower base scores than people who stay rejected"
     assert sentence in text
     assert "The true label is favourable for" in text
     if ending != "json":
@@ -177,7 +181,9 @@ def test_an_audit_inside_an_engine_says_that_it_does_not_know():
         scores_before="score",
     )
     assert result.outscoring == ()
-    assert any("whether those who gain score higher" in text for text in result.not_known)
+    assert any(
+        "whether people who gain have higher base scores" in text for text in result.not_known
+    )
 
 
 def test_the_command_line_prints_the_sentence(tmp_path):
@@ -186,7 +192,7 @@ def test_the_command_line_prints_the_sentence(tmp_path):
     command += ["--sensitive", "group", "--label", "y", "--score-before", "score"]
     printed = CliRunner().invoke(app, command)
     assert printed.exit_code == 0, printed.output
-    assert "Those who gain score lower than those who stay rejected" in printed.output
+    assert "People who gain have lower base scores than people who stay rejected" in printed.output
     plain = CliRunner().invoke(app, [*command, "--json"])
     (figures,) = json.loads(plain.stdout)["audit"]["outscoring"]
     assert figures["same_group"]["value"] < 0.001

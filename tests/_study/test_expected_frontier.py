@@ -178,4 +178,4 @@ def test_a_frontier_expects_nothing_of_cells_with_a_handful_of_people():
     update = ControlledDebiaser(model, constraints="equalized_odds", borderline=0)
     curve = frontier(update, rows.data, rows.target, sensitive_features=group, targets=[0.2, 0.3])
     assert curve.frame()["expected_fairness"].isna().all()
-    assert "Nothing can be expected on new people" in curve.select(target=0.3).status_
+    assert "There is no expectation for new people" in curve.select(target=0.3).status_

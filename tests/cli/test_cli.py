@@ -168,7 +168,7 @@ def test_debias_names_groups_left_out_and_the_patch_counts_them(folder, call):
     table.to_csv("train.csv", index=False)
     code, out, _ = call("debias", "train.csv", *FIT, "--at-least", "0.6", "--json")
     assert code == 0 and "seldom" not in Path("patch.json").read_text()
-    assert "Over all 4 groups the P-rule of label 1 is" in json.loads(out)["status"]
+    assert "Over all 4 groups, the P-rule of label 1 is" in json.loads(out)["status"]
     (group,) = json.loads(out)["groups_left_out"]
     assert (group["name"], group["n"]) == ("seldom", 25)
 

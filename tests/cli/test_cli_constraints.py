@@ -129,6 +129,9 @@ def test_debias_keeps_people_of_unknown_groups_on_request(folder, call):
     studies = ("--report", "partly.html", "--refits", "2", "--group-names", "black=B")
     code, out, err = call(*told, "--unknown-groups", "ignore", *studies)
     assert code == 0, err
-    assert "The group of 300 rows is not known" in out
-    assert "fairness rests on 600 people of known groups" in out
-    assert "rests on the 600 known rows" in Patch.load("p.json").content.reached.in_words
+    assert "For 300 rows, the group is not known" in out
+    assert "Fairness counts only the 600 people with a known group" in out
+    assert (
+        "counts only the 600 rows with a known group"
+        in Patch.load("p.json").content.reached.in_words
+    )

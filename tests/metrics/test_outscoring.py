@@ -1,4 +1,4 @@
-"""Those who gain against those who stay rejected: shares of pairs, counted by brute force."""
+"""People who gain against people who stay rejected: shares of pairs, counted by brute force."""
 
 from __future__ import annotations
 

@@ -75,7 +75,10 @@ def test_without_labels_extra_changes_go_to_people_nearer_to_the_threshold(seed)
     assert nearness == sorted(nearness) and nearness[-1] > nearness[0]
     shares = [update.outscoring_["gain"]["value"] for update in updates]
     assert shares[2] > shares[0] + 0.1
-    sentence = "Of two people with the same points, the one nearer to the threshold changes first."
+    sentence = (
+        "If two people have the same base decision and the same sum of points, and one decision "
+        "changes, it is that of the person nearer to the threshold."
+    )
     assert all(
         (sentence in further_sentences(u._facts)) == (u.search_.nearness > 0.05) for u in updates
     )

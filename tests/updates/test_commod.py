@@ -272,7 +272,7 @@ def test_an_undefined_metric_is_explained(model, rows):
     labels = np.where(s == "g1", 0, y)  # nobody of one group can be a true positive
     update = COMMOD(model, constraints="true_positive_rate_parity", epochs=0)
     status = update.fit(X, labels, sensitive_features=s).status_
-    assert "of the base model is undefined here" in status
+    assert "of the base model is undefined on these rows" in status
 
 
 def test_a_message_does_not_list_everybody(model, rows):

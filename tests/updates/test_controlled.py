@@ -166,7 +166,7 @@ def test_sample_weights_weigh_the_rates(model, rows):
     assert update.change_rate_ == update.changes(X).changed.mean()  # in people
     assert math.isnan(update.limit_)
     assert all(math.isnan(end) for end in update.fairness_interval_)
-    assert "With sample weights the limit" in update.status_
+    assert "fewest possible changes are not given: they count people, not sample" in update.status_
 
 
 def test_equal_weights_are_no_weights(model, rows, fitted):
@@ -368,7 +368,10 @@ def test_mostly_losses_is_said_with_the_limit_of_gains_only(model, rows):
         pos_label=1,
         favorable_label=0,
     )
-    words = f"With gains only the same fairness needs at least {limit.rate:.1%} changed."
+    words = (
+        f"On these rows, gains alone need at least {limit.rate:.1%} changed decisions for the same "
+        "fairness."
+    )
     assert words in update.status_
     assert limit.rate > update.limit_
 
@@ -424,8 +427,8 @@ def test_hard_limits_hold_where_the_target_gives_way(model, rows, constraints, h
         y_true=y,
         direction=update.direction,
     )
-    assert f"at least {limit.rate:.1%} of the decisions have to change" in update.status_
-    assert f"{name} is {cap:.1%}" in update.status_
+    assert f"the target needs at least {limit.rate:.1%} changed decisions" in update.status_
+    assert f"{name}={cap:.1%}" in update.status_
 
 
 def test_all_hard_limits_at_once(model, rows):
@@ -470,7 +473,7 @@ def test_columns_that_tell_nothing_are_an_answer(model, rows):
     X, y, s = rows
     scores = model.predict_proba(X)[:, 1]
     table = pd.DataFrame({"noise": np.arange(N) % 3, "score": scores}, index=X.index)
-    with pytest.warns(TargetWarning, match="no update of these columns was found that reaches it"):
+    with pytest.warns(TargetWarning, match="No update of these columns was found that reaches it"):
         update = fit(ScoreColumn("score"), (table, y, s), target=0.99, direction="losses_only")
     assert update.fairness_ >= update.base_fairness_
 
@@ -479,7 +482,7 @@ def test_a_target_no_update_can_reach(rows):
     X, y, s = rows
     # nobody of one group is positive or may become so, and nobody may be lowered to zero
     table = X.assign(score=np.where((X["x3"] > 0) & (s == "g0"), 0.8, 0.3))
-    with pytest.warns(TargetWarning, match="No update with direction='losses_only' can reach it"):
+    with pytest.warns(TargetWarning, match="no update with direction='losses_only' can reach it"):
         update = fit(ScoreColumn("score"), (table, y, s), direction="losses_only")
     assert update.change_rate_ == 0
 
@@ -689,7 +692,7 @@ def test_a_promise_is_given_with_its_condition(promised, many):
         "P-rule of label 1 ≥ 0.75 is promised for new people with confidence 0.95"
         in promised.status_
     )
-    assert "if the rows are new to the base model" in promised.status_
+    assert "You have to check that the rows are new to the base model" in promised.status_
     assert "held-out rows" in promised.status_
     assert "fit rows" not in promised.status_
     low, high = promised.fairness_interval_
@@ -717,11 +720,11 @@ def test_figures_of_a_promise_are_those_of_the_held_out_half(promised, many):
 
 
 def test_too_few_rows_are_insufficient_evidence_with_a_number(model, rows):
-    with pytest.warns(TargetWarning, match="Insufficient evidence") as caught:
+    with pytest.warns(TargetWarning, match="Nothing is promised for new people") as caught:
         update = fit(model, rows, confidence=0.999, target=0.7)
     assert update.promised_ is False
     assert str(caught[0].message) == update.status_
-    number = re.search(r"about ([\d,]+) rows would be needed", update.status_)
+    number = re.search(r"About ([\d,]+) rows in all, both halves, would be needed", update.status_)
     assert int(number[1].replace(",", "")) > N
 
 
@@ -774,7 +777,7 @@ def test_without_confidence_nothing_is_promised_but_an_interval_is_given(fitted)
 def test_a_promise_that_no_update_keeps_is_refused_in_words(rows):
     X, y, s = rows
     table = X.assign(score=np.where((X["x3"] > 0) & (s == "g0"), 0.8, 0.3))
-    with pytest.warns(TargetWarning, match="Insufficient evidence"):
+    with pytest.warns(TargetWarning, match="Nothing is promised for new people"):
         update = fit(ScoreColumn("score"), (table, y, s), confidence=0.9, direction="losses_only")
     assert update.promised_ is False
     assert update.change_rate_ == 0
@@ -1027,11 +1030,12 @@ def test_a_refused_promise_says_which_check_failed():
     assert "no update" not in unfair  # the first failure ended the tests
     assert "not fairer than the target on the held-out rows (0.750)." in unfair
     rows = text("too few rows", 1234.0)
-    assert "has 0.750 on the held-out rows, and these rows can promise 0.700" in rows
-    assert "about 1,300 rows would be needed" in rows
+    assert "too few. On them, the P-rule of the tested update is 0.750." in rows
+    assert "With confidence 0.95, they support only 0.700." in rows
+    assert "About 1,300 rows in all, both halves, would be needed." in rows
     degenerate = text("degenerate", 1234.0)
     assert "changes 60.0% of the held-out decisions" in degenerate
-    assert "more than 50% of them" in degenerate and "rows would be needed" not in degenerate
+    assert "more than 50% of them" in degenerate and "would be needed" not in degenerate
 
 
 @pytest.mark.parametrize(

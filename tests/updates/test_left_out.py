@@ -78,7 +78,7 @@ def test_status_states_the_metric_over_all_groups(update, rows):
     X, _, groups = rows
     shown = groups != SECRETS[1]  # a rate of three people would be revealed
     value = metrics.p_rule(None, update.predict(X)[shown], sensitive_features=groups[shown])
-    text = f"Over the 3 groups of at least 5 rows the P-rule of label 1 is {value:.3f}."
+    text = f"Over the 3 groups of at least 5 rows, the P-rule of label 1 is {value:.3f}."
     assert value < 0.8 <= update.fairness_
     assert text in update.status_
 
@@ -87,7 +87,7 @@ def test_with_enough_people_in_every_group_the_metric_is_over_all_of_them():
     X, y, groups = people(n_hidden=0)
     update = quiet(quick_control(ScoreColumn("score"), target=0.8), X, y, groups)
     value = metrics.p_rule(None, update.predict(X), sensitive_features=groups)
-    assert f"Over all 3 groups the P-rule of label 1 is {value:.3f}." in update.status_
+    assert f"Over all 3 groups, the P-rule of label 1 is {value:.3f}." in update.status_
 
 
 def test_nothing_is_said_where_no_group_is_left_out():
@@ -168,7 +168,7 @@ def test_a_promise_names_in_one_sentence_whom_it_covers_and_whom_not(promised):
     update, _, _ = promised
     assert update.promised_
     assert "is promised for new people with confidence 0.6" in update.status_
-    covered = update.status_.split("for the groups ")[1].split(", if ")[0]
+    covered = update.status_.split("for the groups ")[1].split(". ")[0]
     covered, not_covered = covered.split(", but not for ")
     assert "forty (22 held-out rows)" in covered and SECRETS[0] not in covered
     assert not_covered == SECRETS[0]
@@ -230,7 +230,7 @@ def test_the_totals_of_a_patch_do_not_count_people_of_very_small_groups(rows, mo
         update = quick_control(ScoreColumn("score"), target=0.8, **more)
         quiet(update, X, labels, groups)
         found.add(repr(update.to_patch().content.reached))
-        assert "No total counts the 3 rows of groups of fewer than 5 rows." in update.status_
+        assert "Groups of fewer than 5 rows are in no total; they have 3 rows." in update.status_
     assert len(found) == 1
     if not more:
         shown = np.asarray(y)[~hidden] == update.predict(X)[~hidden]
@@ -288,7 +288,7 @@ def test_with_confidence_the_metric_over_all_groups_names_its_rows(rows):
     quiet(update, X, y, groups)
     shown = groups != SECRETS[1]
     value = metrics.p_rule(None, update.predict(X)[shown], sensitive_features=groups[shown])
-    text = f"Over the 3 groups of at least 5 rows the P-rule of label 1 is {value:.3f}"
+    text = f"Over the 3 groups of at least 5 rows, the P-rule of label 1 is {value:.3f}"
     assert f"{text} on the {N} rows of both halves." in update.status_
 
 
@@ -312,6 +312,9 @@ def test_the_smallest_cell_is_named_to_the_user_and_not_in_files(rows):
     X, y, groups = rows
     groups = np.where(groups == "other", SECRETS[2], "another")
     update = quiet(quick_control(ScoreColumn("score"), **told), X[:300], y[:300], groups[:300])
-    assert not update.reached_ and "smallest cell, group 'sentinel-c" in update.status_
+    assert (
+        not update.reached_
+        and "smallest part that is compared, group 'sentinel-c" in update.status_
+    )
     words = update.to_patch().content.reached.in_words
-    assert "the smallest cell has " in words and not secrets_in(words.encode())
+    assert "The smallest part that is compared has " in words and not secrets_in(words.encode())

@@ -149,7 +149,7 @@ def test_caps_hold_on_the_fit_rows_and_their_expected_values_are_said(capped):
     assert capped.change_rate_ <= 0.03
     assert not capped.reached_
     said = " ".join(further_sentences(capped._facts))
-    assert f"{capped.expected_.change_rate:.1%} of the decisions on new people" in said
+    assert f"On new people, {capped.expected_.change_rate:.1%} of the decisions" in said
 
 
 def test_a_budget_says_what_is_expected_of_it():
@@ -232,10 +232,11 @@ def test_the_status_says_what_was_asked_what_is_expected_and_what_holds(default)
         f"{default.expected_.fairness:.3f} "
         f"(95% interval for as many people: {low:.3f} to {high:.3f})."
     )
-    assert (
-        f"{default.expected_.change_rate:.1%} of the decisions on new people are expected to "
-        f"change, with an accuracy of {default.expected_.accuracy:.3f}."
-    ) in further_sentences(default._facts)
+    further = further_sentences(default._facts)
+    changed = f"{default.expected_.change_rate:.1%} of the decisions"
+    assert f"On new people, {changed} are expected to change." in further
+    accuracy = f"{default.expected_.accuracy:.3f}"
+    assert f"The accuracy of all decisions is expected to be {accuracy}." in further
     assert f"On the 800 fit rows: P-rule of label 1 {default.base_fairness_:.3f} →" in status
 
 
@@ -257,7 +258,7 @@ def test_nothing_is_expected_of_cells_with_a_handful_of_people():
     group[few] = "g1"
     group = np.where(group == "a", "g0", group)
     update = ControlledDebiaser(MODEL, constraints="equalized_odds", target=0.2)
-    with pytest.warns(TargetWarning, match="Nothing can be expected on new people"):
+    with pytest.warns(TargetWarning, match="There is no expectation for new people"):
         update.fit(rows.data, rows.target, sensitive_features=group)
     assert "with a positive true label, has 6 rows" in update.status_
     assert np.isnan(update.expected_.fairness)

@@ -87,8 +87,9 @@ def test_the_status_says_on_how_many_people_it_rests_and_what_the_others_could_b
     ignoring, people, partly_known
 ):
     low, high = ignoring.unknown_groups_.worst_case
-    assert f"the {ignoring.unknown_groups_.n_known:,} known rows" in ignoring.status_
-    assert f"between {low:.3f} and {high:.3f}, which is exact" in ignoring.status_
+    n_known = ignoring.unknown_groups_.n_known
+    assert f"counts only the {n_known:,} rows with a known group" in ignoring.status_
+    assert f"between {low:.3f} and {high:.3f}. Both ends can occur." in ignoring.status_
     decisions = ignoring.predict(people.data)
     for random_state in range(5):
         drawn = partly_known.copy()
@@ -283,7 +284,8 @@ def test_an_audit_counts_everybody_and_compares_the_known(ignoring, people, part
     assert (unknown.n_known, unknown.n_unknown) == (known.sum(), (~known).sum())
     interval = ignoring.unknown_groups_.worst_case
     assert (unknown.low_after, unknown.high_after) == pytest.approx(interval)
-    assert any(f"{unknown.n_unknown:,} people is not known" in text for text in whole.answer)
+    words = f"For {unknown.n_unknown:,} people, the group is not known"
+    assert any(words in text for text in whole.answer)
     assert type(whole).from_json(whole.to_json()) == whole
     with pytest.raises(InputError, match="unknown_groups='ignore'"):
         audit(before, after, sensitive_features=partly_known)
@@ -295,14 +297,14 @@ def test_constraints_without_an_interval_over_the_unknown_groups_say_so(
     constraints = DemographicParity(ratio=0.7) & MinimumRate(0.3)
     update = quick_control(model, constraints=constraints, unknown_groups="ignore")
     update = update.fit(people.data, people.target, sensitive_features=partly_known)
-    why = "lowest selection rate of label 1 could move with the unknown groups is not given"
+    why = "For the lowest selection rate of label 1, no range over the unknown groups is given"
     assert why in further_sentences(update._facts)[-1]
     rows = model.predict(people.data), update.predict(people.data)
     groups = {"sensitive_features": partly_known, "unknown_groups": "ignore"}
     result = audit(*rows, **groups, request={"constraints": constraints})
     assert why in " ".join(result.not_known)
     alone = audit(*rows, **groups, request={"constraints": DemographicParity(ratio=0.7)})
-    assert "is not given" not in " ".join(alone.not_known)
+    assert "no range over" not in " ".join(alone.not_known)
 
 
 def test_an_audit_of_a_frame_counts_the_same(ignoring, people, partly_known):
@@ -344,7 +346,8 @@ def test_few_rows_of_unknown_groups_are_in_no_total(model, people):
     assert update.n_gains_ + update.n_losses_ == changed.sum()
     assert update.accuracy_ == np.mean(decisions[3:] == people.target[3:])
     assert np.isnan(update.unknown_groups_.worst_case).all()
-    assert "The group of 3 rows is not known. No figure and no total" in update.status_
+    words = "For 3 rows, the group is not known. These people are so few that they are in no figure"
+    assert f"{words} and no total." in update.status_
 
 
 @pytest.mark.parametrize("blank", ["", "  "])

@@ -1,4 +1,4 @@
-"""Every update, frontier and comparison says whether those who gain outscore the others."""
+"""Every update, frontier and comparison says whether people who gain outscore the others."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_favourable_label_decides_who_gains(rows):
     expected = measured(update, rows, "loss", favorable_label=0, pos_label=1)
     assert expected.n_changed == update.n_losses_ > 0
     assert update.outscoring_["loss"]["value"] == expected.value
-    assert "Those who lose" in said(update)
+    assert "People who lose" in said(update)
 
 
 def test_held_out_rows_are_the_rows_of_the_figures(rows, monkeypatch):
@@ -88,14 +88,14 @@ def test_held_out_rows_are_the_rows_of_the_figures(rows, monkeypatch):
     whole = measured(update, rows, "gain")
     assert 0 < update.n_gains_ < whole.n_changed
     assert update.outscoring_["gain"]["value"] != whole.value
-    assert "held-out rows:" in update.status_ and "Those who gain" in said(update)
+    assert "held-out rows:" in update.status_ and "People who gain" in said(update)
 
 
 def test_a_rival_that_changes_the_best_scored_says_so(rows):
     X, y, group = rows
     update = RejectOption(ScoreColumn("score"), strength=0.1).fit(X, y, sensitive_features=group)
     assert update.outscoring_["gain"]["value"] == 1.0
-    assert "Those who gain score higher than those who stay rejected" in said(update)
+    assert "People who gain have higher base scores than people who stay rejected" in said(update)
 
 
 def test_an_unchanged_update_says_nothing(rows):

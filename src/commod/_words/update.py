@@ -352,9 +352,12 @@ def _needed_text(facts: UpdateFacts, target: AskedTarget, needed: float) -> str:
     """Return how many changes a missed target needs, and what is in the way."""
     if math.isinf(needed):
         return f"On these rows, no update with direction={target.direction!r} can reach it."
-    knowing = _what_is_known(by_group=facts.limit is None or not facts.limit.by_probability)
+    known = _what_is_known(by_group=facts.limit is None or not facts.limit.by_probability)
     asked = "the target needs" if len(facts.goals) == 1 else "all targets together need"
-    text = f"On these rows, {asked} at least {needed:.1%} changed decisions, {knowing}."
+    text = (
+        f"On these rows, {asked} at least {needed:.1%} changed decisions, even if a method knows "
+        f"{known}."
+    )
     if math.isnan(needed):
         text = f"How many changes {asked} is not known."
     if target.edits and target.edits[-1].offset == "keep":
@@ -380,7 +383,7 @@ def _losses_text(facts: UpdateFacts) -> str:
     if facts.n_losses <= facts.n_gains:
         return ""
     losing = f"{n_of(facts.n_losses, 'person')} {verb(facts.n_losses, 'lose')}"
-    text = f"Most of the changes are losses: {losing} the favourable decision."
+    text = f"Most of the changes are losses: {losing} the favourable outcome."
     gains_only = None if facts.limit is None else facts.limit.gains_only
     if gains_only is None:
         return text
@@ -617,18 +620,18 @@ def _limit_line(facts: UpdateFacts) -> str:
         return "The fewest possible changes are not given: they count people, not sample weights."
     if math.isnan(limit.share) or not facts.change_rate:
         return ""
-    knowing = _what_is_known(by_group=not limit.by_probability)
+    known = _what_is_known(by_group=not limit.by_probability)
     direction = "any" if facts.target is None else facts.target.direction
-    unit = {"gains_only": "gain", "losses_only": "loss"}.get(direction, "change")
+    only = {"gains_only": " with gains only", "losses_only": " with losses only"}
     return (
-        f"On these rows, every method needs at least {n_of(limit.n_fewest, unit)} "
-        f"({limit.share:.1%}) for the same fairness, {knowing}."
+        f"On these rows, every method{only.get(direction, '')} needs at least "
+        f"{n_of(limit.n_fewest, 'change')} ({limit.share:.1%}) for the same fairness, even if it "
+        f"knows {known}."
     )
 
 
 def _what_is_known(*, by_group: bool) -> str:
-    known = "every person's group" if by_group else "the probabilities of the groups"
-    return f"even if it knows {known}"
+    return "every person's group" if by_group else "the probabilities of the groups"
 
 
 # ---------------------------------------------------------------------------------------------
@@ -720,7 +723,7 @@ def _expected_sentences(target: AskedTarget | None) -> Iterator[str]:
 
 
 def outscoring_sentences(figures: Mapping[str, Estimate], *, is_adverse: bool) -> list[str]:
-    """Return how those who gain, and those who lose, score beside others who do not change.
+    """Return how people who gain, and people who lose, score beside others who do not change.
 
     It is adverse if people with worse scores clearly gain, or people with better scores lose. There
     is no sentence for what does not occur.

@@ -353,7 +353,8 @@ class Constraint:
         return self.value_from_rates(list(rows))
 
     def value_from_rates(self, rates: Sequence[Sequence[Fraction]]) -> Fraction | None:
-        """Return the exact value from one sequence of rates per rate row."""
+        """Return the exact value of a ratio or a difference from the rates of each rate row."""
+        assert self.comparison in ("ratio", "difference"), self.name
         if self.is_ratio:
             highest = max(rates[0])
             return min(rates[0]) / highest if highest else None

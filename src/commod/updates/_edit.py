@@ -1,7 +1,8 @@
 """Build the update that an edit by hand asks for: its points, its cut and its figures.
 
 1. Apply the edits to the points of the scorecard.
-2. Where asked for, fit all terms that are neither edited nor pinned again, in closed form.
+2. If asked to, fit all terms again that are neither edited nor pinned. Otherwise do so only to see
+   how far points move without the fold of a row: the cut is counted on such values.
 3. Count the cut for the target, or keep it.
 4. Measure the update as after a fit on these rows, and add a record to its history.
 """

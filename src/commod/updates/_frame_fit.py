@@ -7,7 +7,8 @@ Up to MAX_POINT_ROWS rows, all rows come onto this machine. Of a larger table:
 2. One query brings the rows with the smallest hash of the key here. Points come from them.
 3. One query counts the other people who may change by their evidence: this gives the cut.
 
-So a fit reads the table three times, and once more where the cut falls into a bin.
+So a fit counts the rows and reads the table three times, and again for each bin that is counted
+more finely because the cut falls into it.
 """
 
 from __future__ import annotations

@@ -307,7 +307,7 @@ class FitProblem:
 
     @cached_property
     def fold(self) -> NDArray[np.int8]:
-        """Return the fold of each row, (n,), by the content of the row: see `row_hashes`."""
+        """Return the fold of each row, (n,), by the hash of its content or of its key."""
         return self.rows.folds(N_FOLDS)
 
     @cached_property

@@ -194,9 +194,9 @@ def _left_out(evidence: Evidence) -> list[str]:
         texts.append(
             "The figures come from counts and sums made inside the dataframe engine. Figures that "
             "need single rows were not computed: areas under the curve of all people, calibration "
-            "and the rank correlation of scores, whether those who gain score higher than those "
-            "who stay rejected, rules that say who changes, subgroups within columns, and the "
-            "change ledger."
+            "and the rank correlation of scores, whether people who gain have higher base "
+            "scores than people who stay rejected, rules that say who changes, subgroups within "
+            "columns, and the change ledger."
         )
     roc = evidence.roc
     if roc is not None and roc.n_bins is not None:
@@ -210,13 +210,13 @@ def _left_out(evidence: Evidence) -> list[str]:
 def _unknown_groups(evidence: Evidence) -> list[str]:
     if n := evidence.shown.n_unknown_hidden:
         return [
-            f"The group of {n_of(n, 'person')} is not known. As there are fewer than "
+            f"For {n_of(n, 'person')}, the group is not known. As there are fewer than "
             f"{FEWEST_DESCRIBED}, they are in no figure and no total. The ledger has their changes."
         ]
     if evidence.unknown is None:
         return []
     text = (
-        f"The group of {n_of(evidence.unknown.n, 'person')} is not known. Changes and accuracy "
+        f"For {n_of(evidence.unknown.n, 'person')}, the group is not known. Changes and accuracy "
         "count them. Rates, comparisons and the limit do not, and hold for everybody only if "
         "people of unknown groups fare as those of known groups do."
     )
@@ -234,8 +234,9 @@ def _not_given(evidence: Evidence) -> list[str]:
         ),
         "Scores before and after were not both given: agreement, ranking and calibration of the "
         "scores are not known.": evidence.scores.agreement is None,
-        "Scores before were not given: whether those who gain score higher than those who stay "
-        "rejected is not known.": evidence.scores.mean_before is None and evidence.has_rows,
+        "Scores before were not given: whether people who gain have higher base scores than "
+        "people who stay rejected is not known.": evidence.scores.mean_before is None
+        and evidence.has_rows,
         "Raw columns were not given: which people change, and subgroups within columns, are not "
         "known.": evidence.segments is None and evidence.has_rows,
         "The ratio r is not known: how well the update predicts the group is measured on the "

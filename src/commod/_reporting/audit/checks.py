@@ -369,7 +369,7 @@ def _mostly_gains(e: Evidence) -> Answer:
     text = f"The update makes {n_of(n_gains, 'gain')} and {n_of(n_losses, 'loss')}."
     if n_losses > n_gains and e.limit.n_gains_only:
         fewest = n_of(e.limit.n_gains_only, "change")
-        text += f" Gains alone would take at least {fewest} for the same fairness."
+        text += f" On these rows, gains alone need at least {fewest} for the same fairness."
     return _passed_if(n_gains >= n_losses), text
 
 
@@ -696,13 +696,13 @@ CHECKS = (
     ),
     Question(
         "CM307",
-        "Those who gain score no lower than those who stay rejected",
+        "People who gain have no lower base scores than people who stay rejected",
         REASON,
         partial(_nearer, "gain"),
     ),
     Question(
         "CM308",
-        "Those who lose score no higher than those who do not",
+        "People who lose have no higher base scores than people who do not",
         REASON,
         partial(_nearer, "loss"),
     ),

@@ -117,19 +117,22 @@ def _unknown(evidence: Evidence) -> str:
     if unknown is None:
         return ""
     text = (
-        f"The group of {n_of(unknown.n_unknown, 'person')} is not known, so fairness rests on "
-        f"{n_of(unknown.n_known, 'person')} of known groups."
+        f"For {n_of(unknown.n_unknown, 'person')}, the group is not known. Fairness counts only "
+        f"the {n_of(unknown.n_known, 'person')} with a known group."
     )
     if evidence.shown.n_unknown_hidden:
-        return f"{text} Fewer than {FEWEST_DESCRIBED} people are in no figure and no total."
+        return (
+            f"{text} Those without one are fewer than {FEWEST_DESCRIBED}: they are in no figure "
+            "and no total."
+        )
     if unknown.low_after is None or unknown.high_after is None:
         return text
     metric = evidence.fairness
     low, high = (metric_text(metric, end) for end in (unknown.low_after, unknown.high_after))
-    how = "exactly" if unknown.is_exact else "by a proven bound"
+    ends = "Both ends can occur." if unknown.is_exact else "The true range may be narrower."
     return (
-        f"{text} Whatever the unknown groups are, the {metric.name} lies {how} from {low} to "
-        f"{high}."
+        f"{text} Whatever the unknown groups are, the {metric.name} lies between {low} and "
+        f"{high}. {ends}"
     )
 
 
@@ -170,18 +173,18 @@ def notice_of(evidence: Evidence) -> str | None:
     if limit.n_gains_only == 0:
         text += " The base model was as fair as this without any change."
     elif limit.n_gains_only is None:
-        text += " Gains alone cannot reach the same fairness on these rows."
+        text += " On these rows, gains alone cannot reach the same fairness."
     else:
         gains = _gains(limit.n_gains_only, evidence)
-        text += f" If nobody lost, the same fairness would take at least {gains}."
+        text += f" On these rows, gains alone need at least {gains} for the same fairness."
     if limit.n_target_gains_only:
         gains = _gains(limit.n_target_gains_only, evidence)
-        text += f" If nobody lost, the target would take at least {gains}."
+        text += f" On these rows, gains alone need at least {gains} for the target."
     return text
 
 
 def _gains(n: int, evidence: Evidence) -> str:
-    return f"{n_of(n, 'gain')} ({n / evidence.n:.1%} of all people)"
+    return f"{n_of(n, 'change')} ({n / evidence.n:.1%} of all people)"
 
 
 def _fairness(evidence: Evidence) -> str:
@@ -351,19 +354,19 @@ def _distance_to_limit(evidence: Evidence) -> str:
         return ""
     if not limit.n_fewest:
         return "The base model was as fair as this, or fairer, without any change."
-    allowed = {"any": "", "gains_only": " by gains alone", "losses_only": " by losses alone"}
-    goal = "reach the same fairness"
+    allowed = {"any": "", "gains_only": " with gains only", "losses_only": " with losses only"}
+    goal = "for the same fairness"
     if limit.n_constraints > 1:
-        goal = f"keep the {limit.n_constraints} constraints as well as this update"
+        goal = f"to keep the {limit.n_constraints} constraints as well as this update"
     proven = "" if limit.is_exact else " The fewest may be more: this is a proven lower bound."
     n_small = evidence.changes.n_changes - limit.n_changes
     why = "too small to be compared" if evidence.unknown is None else "unknown or too small"
     omitted = f", not counting {n_small:,} in groups {why}" if n_small else ""
     blind = f" {blind_limit_text(limit.blind, evidence.level)}" if limit.blind else ""
     return (
-        f"No method could {goal}{allowed[limit.direction]} with fewer than "
-        f"{n_of(limit.n_fewest, 'change')}, even if it knew everybody's group.{proven} This update "
-        f"makes {limit.times or 0:.2f} times as many{omitted}.{blind}"
+        f"On these rows, every method{allowed[limit.direction]} needs at least "
+        f"{n_of(limit.n_fewest, 'change')} {goal}, even if it knows every person's group.{proven} "
+        f"This update makes {limit.times or 0:.2f} times as many{omitted}.{blind}"
     )
 
 

@@ -207,15 +207,17 @@ def expected_figures(audit: _record.Audit) -> str:
     expected, fairness = audit.expected, asked_fairness(audit)
     if expected is None or fairness is None:
         return ""
-    text = f"{percent(expected.change_rate)} of the decisions on new people are expected to change"
+    changed = percent(expected.change_rate)
+    sentences = [f"On new people, {changed} of the decisions are expected to change."]
     if expected.accuracy is not None:
-        text += f", with an accuracy of {percent(expected.accuracy)}"
+        accuracy = percent(expected.accuracy)
+        sentences.append(f"The accuracy of all decisions is expected to be {accuracy}.")
     if expected.spread is not None:
-        text += (
-            f". Over five parts of the fit rows, the standard deviation of the {fairness.metric} "
-            f"is {number(expected.spread, 3)}"
+        sentences.append(
+            f"Over five parts of the fit rows, the standard deviation of the {fairness.metric} "
+            f"is {number(expected.spread, 3)}."
         )
-    return f"{text}."
+    return " ".join(sentences)
 
 
 def other_ratio(audit: _record.Audit) -> str:
@@ -346,13 +348,13 @@ def limit_sentences(audit: _record.Audit) -> str:
         sentence = "The base model was as fair already: the same fairness needs 0 changes."
     else:
         sentence = (
-            f"On these rows, the same fairness needs at least {n_of(limit.n_fewest, 'change')}, "
-            "even for an update that uses each person's group."
+            f"On these rows, every method needs at least {n_of(limit.n_fewest, 'change')} for the "
+            "same fairness, even if it knows every person's group."
         )
         if limit.blind is not None:
             sentence += f" {blind_limit_text(limit.blind, audit.level)}"
     if limit.n_target is not None:
-        asked = "The target needs" if limit.n_constraints == 1 else "All bounds together need"
+        asked = "The target needs" if limit.n_constraints == 1 else "All targets together need"
         sentence += f" {asked} at least {n_of(limit.n_target, 'change')}."
     if not limit.is_exact:
         sentence += " These are proven lower bounds: the fewest changes may be more."
