@@ -295,6 +295,8 @@ one_request = st.fixed_dictionaries(
         "max_changes": st.sampled_from([None, 0.02, 0.1]),
         "max_accuracy_loss": st.sampled_from([None, 0.001, 0.02]),
         "max_lines": st.sampled_from([None, 1, 3]),
+        "max_margin": st.sampled_from([None, 0.05, 0.2]),
+        "borderline": st.sampled_from([0, 0.25, 1]),
         "points": st.sampled_from(["auto", "per bin", "integers"]),
         "locked": st.sampled_from([[], ["town"]]),
     },
@@ -304,6 +306,7 @@ one_request = st.fixed_dictionaries(
 @settings(max_examples=6)  # each of up to six fits
 @given(st.lists(one_request, min_size=1, max_size=3), st.booleans())
 @example([{"target": 0.95}, {"direction": "losses_only", "max_lines": 1}], True)
+@example([{"max_margin": 0.05}], False)
 def test_a_fit_of_the_page_is_that_of_python_to_the_bit(requests, expecting):
     session, asked = session_of(EXPECTING if expecting else UPDATE), {}
     for one in requests:
@@ -313,6 +316,7 @@ def test_a_fit_of_the_page_is_that_of_python_to_the_bit(requests, expecting):
         assert shown._fitted_params() == repeated._fitted_params()
         assert shown.scorecard_ == repeated.scorecard_
         assert shown.status_ == repeated.status_
+        assert str(shown.limit_) == str(repeated.limit_)
         assert shown._labels_of(session.draft.now.after).tolist() == repeated.predict(X).tolist()
         given = session.state()["request"]
         assert {name: given[name] for name in asked} == asked

@@ -557,11 +557,8 @@ def changed_parameters(draft: Draft, request: Any) -> dict[str, Any]:
     return params
 
 
-FREE = {
-    "direction": "any",
-    **dict.fromkeys(("max_margin", "max_changes", "max_accuracy_loss", "max_volume_change")),
-    "max_lines": None,
-}  # wishes, and what leaves them out
+CAPS = ("max_margin", "max_changes", "max_accuracy_loss", "max_volume_change", "max_lines")
+FREE = {"direction": "any", **dict.fromkeys(CAPS)}  # wishes, and what leaves them out
 
 
 def wishes_of(

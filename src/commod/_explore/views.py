@@ -269,16 +269,12 @@ def compared_view(kept: Draft, present: Draft) -> Plain:
     rows = [[one["title"], _short(one), _short(two)] for one, two in pairs]
     reached = ("yes" if draft.now.is_reached else "no" for draft in (kept, present))
     rows.append(["Target reached", *reached])
-    n_terms = ["Terms with points", *(_n_terms(draft) for draft in (kept, present))]
+    n_terms = [count(int(np.count_nonzero(draft.now.points))) for draft in (kept, present)]
     differs = (kept.now.after != present.now.after)[present.base.shown]
     sentence = f"{count(int(differs.sum()))} decisions differ between the two."
-    return {"rows": [*rows, n_terms], "sentence": sentence}
+    return {"rows": [*rows, ["Terms with points", *n_terms]], "sentence": sentence}
 
 
 def _short(figure: Plain) -> str:
     toned = [text for tone, text in figure["texts"] if tone in ("gain", "loss")]
     return "; ".join([figure["big"], *toned])
-
-
-def _n_terms(draft: Draft) -> str:
-    return count(int(np.count_nonzero(draft.now.points)))

@@ -36,11 +36,9 @@ Counts = NDArray[np.int64]
 # For the exact limit of several constraints; then it is a proven bound.
 LIMIT_SECONDS, ROUGH_SECONDS = 5.0, 0.3
 
-# cached properties that do not depend on the direction of changes
-SAME_IN_EVERY_DIRECTION = (
-    *("compared", "is_weighted", "base_fairness", "moments", "fold"),
-    *("_n_changeable", "_known_limits"),
-)
+# cached properties that do not depend on the direction of changes; the first two, on the margin
+OF_CHANGEABLE_ROWS = ("_n_changeable", "_known_limits")
+OF_ALL_ROWS = ("compared", "is_weighted", "base_fairness", "moments", "fold")
 
 
 @dataclass(frozen=True)
@@ -163,7 +161,11 @@ class FitProblem:
 
     def with_asked(self, asked: Asked) -> Self:
         """Return the problem of another request for the same constraints of the same rows."""
-        return self._with(asked=asked)
+        problem = self._with(asked=asked)
+        if asked.max_margin != self.asked.max_margin:
+            for name in OF_CHANGEABLE_ROWS:
+                del problem.__dict__[name]
+        return problem
 
     def in_asked_direction(self) -> Self:
         """Return the problem where decisions may change in the directions that were asked for."""
@@ -176,7 +178,7 @@ class FitProblem:
     def _with(self, **fields: Any) -> Self:
         """Return the problem with other fields, but the same rows, terms and cells."""
         problem = replace(self, **fields)
-        for name in SAME_IN_EVERY_DIRECTION:
+        for name in (*OF_CHANGEABLE_ROWS, *OF_ALL_ROWS):
             problem.__dict__[name] = getattr(self, name)
         return problem
 
