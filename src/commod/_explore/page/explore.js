@@ -98,6 +98,7 @@
 
   const show = (state) => {
     if (!state) return;
+    const isAnother = state.version !== version;
     version = state.version;
     get("undo").disabled = !state.can_undo;
     get("redo").disabled = !state.can_redo;
@@ -108,8 +109,8 @@
     if (!state.screen) return;
     showScreen(state.screen);
     lockable = state.request.columns;
-    showCard(state.card);
-    settled = new Map(state.card.terms.map((one) => [one.name, one.points]));
+    if (isAnother || !settled) [before, settled] = [settled, new Map(state.card.terms.map((one) => [one.name, one.points]))];
+    showCard(state.card, before);
     showRequest(state.request);
     get("compare").hidden = !state.compared;
     if (state.compared) {
@@ -170,14 +171,16 @@
 
   // The scorecard --------------------------------------------------------------------------------
 
-  const showCard = (card) => {
+  const showCard = (card, earlier) => {
     if (soon) return; // a slider is moving
     get("intercept").textContent = card.intercept;
     get("card-rule").textContent = card.rule;
     get("points-sign").textContent = card.sign;
     const focus = document.activeElement;
     const key = focus && focus.dataset.term !== undefined ? [focus.dataset.term, focus.dataset.part] : null;
-    get("terms").tBodies[0].replaceChildren(...card.terms.map((one) => termRow(one, card.whole)));
+    get("terms").tBodies[0].replaceChildren(...card.terms.map((one) => (
+      termRow(one, card.whole, earlier !== null && (earlier.get(one.name) ?? 0) !== one.points)
+    )));
     if (card.whole !== isWhole) {
       isWhole = card.whole;
       get("step").value = isWhole ? "1" : "0.1";
@@ -196,8 +199,9 @@
     if (again) again.focus();
   };
   let isWhole = false;
-  let settled = null; // the points of the last update that was kept: lines that moved are marked
-  const hasMoved = (one) => settled !== null && (settled.get(one.name) ?? 0) !== one.points;
+  // The points of the present update and of the one before it: lines that moved are marked.
+  let settled = null;
+  let before = null;
   const columnButton = (column) => {
     const kind = lockable.includes(column) ? "lock" : "drop"; // the score is no column to lock
     const words = kind === "lock" ? "Lock" : "Drop";
@@ -206,7 +210,7 @@
     button.addEventListener("click", () => edit([{ edit: kind, name: column }]));
     return button;
   };
-  const termRow = (one, whole) => {
+  const termRow = (one, whole, hasMoved) => {
     const id = { "data-term": one.name };
     const number = make("input", { ...id, "data-part": "number", type: "number", step: whole ? "1" : "any", "aria-label": `Points of ${one.shown}` });
     number.value = String(Number(one.points.toPrecision(6)));
@@ -229,7 +233,7 @@
     range.addEventListener("blur", () => editNow());
     drop.addEventListener("click", () => edit([set(0)]));
     const unit = one.per_unit ? " per unit" : "";
-    const kind = [one.edited && "edited", hasMoved(one) && "moved"].filter(Boolean).join(" ");
+    const kind = [one.edited && "edited", hasMoved && "moved"].filter(Boolean).join(" ");
     return make("tr", { class: kind || null },
       make("th", { scope: "row" }, name(one.shown), one.edited ? " (edited)" : ""),
       make("td", {}, number, unit), make("td", { class: "move" }, range),
@@ -249,7 +253,7 @@
       const answer = await ask("preview", sent);
       if (!answer || isEditing) continue;
       showScreen(answer.screen);
-      if (sent.request) showCard(answer.card);
+      if (sent.request) showCard(answer.card, settled);
     }
     isAsking = false;
   };
@@ -298,7 +302,7 @@
     const text = get("search").value.trim();
     if (!text) return;
     const card = await ask("terms", { search: text });
-    if (card && get("search").value.trim() === text) showCard(card);
+    if (card && get("search").value.trim() === text) showCard(card, before);
   };
   let typing = 0;
   get("search").addEventListener("input", () => {
