@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commod._text.names import visible
+from commod._text import visible
 
 
 class CommodError(Exception):

@@ -6,7 +6,7 @@ import pytest
 
 from commod import Audit, audit, report
 from commod._record import Estimate
-from commod._text import blind_limit_text
+from commod._words.shared import blind_limit_text
 from commod.bounds import blind_changes
 from commod.constraints import DemographicParity, MinimumRate
 from commod.exceptions import InputError

@@ -20,8 +20,8 @@ from sklearn.linear_model import LogisticRegression
 
 from commod import COMMOD, ScoreColumn
 from commod._record import from_plain, to_plain
+from commod._study.pictures import plain_text
 from commod._study.stability import RowSampler, agreement_of, count_uses, stability
-from commod._text.drawing import plain_text
 from commod.datasets import make_biased
 from commod.exceptions import InputError, InterruptionWarning, TargetWarning, TrainingWarning
 from commod.metrics import fairness_value

@@ -15,7 +15,7 @@ from commod._data.tables import check_same_rows
 from commod._displays.base import Display, axes_or_new, group_argument, width_in_inches
 from commod._record import CalibrationBin
 from commod._reporting.audit.scores import calibration_bins, calibration_error
-from commod._text.drawing import AFTER, BEFORE, LOSS_STYLE, plain_text
+from commod._study.pictures import AFTER, BEFORE, LOSS_STYLE, plain_text
 from commod.exceptions import InputError
 from commod.metrics import count_changes
 from commod.updates.ratio import RatioUpdate

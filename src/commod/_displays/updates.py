@@ -11,8 +11,8 @@ from commod._displays.base import Display, axes_or_new, check_fitted_update, wid
 from commod._record import Card, CardLine, Concept
 from commod._reporting.explain import make_card
 from commod._study.frontier import Frontier, frontier
+from commod._study.pictures import AFTER, BEFORE, bar_style, plain_text
 from commod._text import percent, points
-from commod._text.drawing import AFTER, BEFORE, bar_style, plain_text
 from commod.exceptions import InputError
 from commod.updates.base import BaseUpdate
 from commod.updates.ratio import RatioUpdate

@@ -17,7 +17,7 @@ import numpy as np
 
 from commod._data.arrays import Codes, Floats, Mask
 from commod._evidence.task import TINY, EvidenceTask
-from commod._text import MAX_CHANGED
+from commod._words.shared import MAX_CHANGED
 
 MAX_STOPS = 20_000  # counts along an order; the counts around the cut are then taken one by one
 N_TRIED = 16  # counts at which the chance of new samples is computed where none is enough

@@ -18,16 +18,8 @@ from commod._reporting.render.charts import Chart
 from commod._reporting.render.page import row_data
 from commod._reporting.render.tables import ReportTable
 from commod._reporting.render.texts import ShortNames
-from commod._text import (
-    EVIDENCE,
-    POSITIVE_POINTS,
-    count,
-    n_of,
-    number,
-    percent,
-    plain,
-    points,
-)
+from commod._text import count, n_of, number, percent, plain, points
+from commod._words.shared import EVIDENCE, POSITIVE_POINTS
 from commod.exceptions import CommodError
 from commod.scorecard import ADD_POINTS, EvidenceRule
 

@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.arrays import Floats
-from commod._text.drawing import AFTER, BEFORE, bar_style, plain_text
+from commod._text import shorten
 from commod.metrics._constraint import Constraint
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+BEFORE, AFTER, LOSS = "#9aa5b1", "#1f6f8b", "#c44536"
 MOST_COLUMNS = 15  # whose use a picture shows
 OWN_METHODS = ("COMMOD", "ControlledDebiaser")  # drawn thicker: the reader looks for them
 COLOR_LABELS = {
@@ -22,6 +23,27 @@ COLOR_LABELS = {
     "outscoring_losses": "pairs in which the one who loses\nscores below one who does not",
     "accuracy": "accuracy",
 }
+
+
+def bar_style(color: str, hatch: str, edge: str = "white") -> dict[str, Any]:
+    """Return the style of bars that a hatch tells apart without colours."""
+    return {"color": color, "hatch": hatch, "edgecolor": edge, "linewidth": 0}
+
+
+LOSS_STYLE = bar_style(LOSS, "///")
+
+
+def plain_text(name: object, most: int = 32) -> str:
+    r"""Return a name on one line, shortened, that matplotlib does not read as a formula.
+
+    Examples
+    --------
+    >>> print(plain_text("income in $ or $$"))
+    income in \$ or \$\$
+    >>> plain_text("a long name of a column", most=10)
+    'a long na…'
+    """
+    return shorten(name, most).replace("$", r"\$")
 
 
 def default_color(frame: pd.DataFrame) -> str | None:

@@ -27,9 +27,8 @@ from commod._study.evaluation import (
     compared_groups,
     read_evaluation_rows,
 )
-from commod._study.pictures import MOST_COLUMNS, draw_columns
+from commod._study.pictures import AFTER, LOSS_STYLE, MOST_COLUMNS, draw_columns
 from commod._text import Table, first_rows, list_names, n_of, percent, shown, snippet, visible
-from commod._text.drawing import AFTER, LOSS_STYLE
 from commod.exceptions import BaseModelWarning, InputError, InterruptionWarning
 from commod.metrics._constraint import get_constraint
 from commod.scorecard import Scorecard

@@ -14,22 +14,19 @@ from dataclasses import dataclass, field, replace
 
 from commod._record import EditRecord, Estimate, LeftOutGroup
 from commod._text import (
-    MAX_CHANGED,
     MAX_LISTED_GROUPS,
     capitalised,
     count,
     distinct,
     list_names,
-    most_change_text,
     n_of,
     number,
-    outscoring_text,
     plain,
     shorten,
     shown,
-    small_group_text,
     verb,
 )
+from commod._words.shared import MAX_CHANGED, most_change_text, outscoring_text, small_group_text
 
 NAN = float("nan")
 LEVEL = 0.95  # of intervals for a new sample of as many people

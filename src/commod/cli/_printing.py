@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from commod._text import json_text, most_change_text, visible
+from commod._text import json_text, visible
+from commod._words.shared import most_change_text
 from commod.cli._options import Options
 from commod.exceptions import CommodError, InputError, ScoreOrderWarning, TargetWarning
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from commod._text import at_bound, most_change_text, number
+from commod._text import at_bound, number
+from commod._words.shared import most_change_text
 from commod.cli._command import with_options
 from commod.cli._engines import BLIND_LIMIT, check_engine, choose_engine
 from commod.cli._options import REPORTS, Options, find_label

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from commod._text import codes_text, most_change_text
+from commod._words.shared import codes_text, most_change_text
 from commod.cli._command import with_options
 from commod.cli._engines import BLIND_LIMIT, check_engine
 from commod.cli._options import REPORTS, Options

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from commod._text import EVIDENCE, at_bound, visible
+from commod._text import at_bound, visible
+from commod._words.shared import EVIDENCE
 from commod.cli._command import with_options
 from commod.cli._options import Options
 from commod.cli._printing import console

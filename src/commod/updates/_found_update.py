@@ -30,7 +30,7 @@ from commod._evidence.search import (
 from commod._evidence.task import N_FOLDS, EvidenceTask, with_bounds
 from commod._solvers.concepts import Concepts, by_column
 from commod._solvers.threads import single_blas_thread
-from commod._text import MAX_CHANGED
+from commod._words.shared import MAX_CHANGED
 from commod._words.update import LEVEL, MAX_ALIKE
 from commod.exceptions import SeenRowsWarning
 from commod.metrics._constraint import Constraint

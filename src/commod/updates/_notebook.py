@@ -9,18 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._text import (
-    EVIDENCE,
-    Table,
-    codes_text,
-    count,
-    list_names,
-    number,
-    percent,
-    points,
-    shorten,
-    snippet,
-)
+from commod._text import Table, count, list_names, number, percent, points, shorten, snippet
+from commod._words.shared import EVIDENCE, codes_text
 from commod._words.update import UpdateFacts, further_sentences, status_lines
 from commod.scorecard import Scorecard
 

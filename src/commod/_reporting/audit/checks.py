@@ -31,18 +31,17 @@ from commod._reporting.audit.sentences import (
     target_text,
 )
 from commod._text import (
-    MAX_CHANGED,
+    LIMIT,
     count,
     distinct,
     distinct_pair,
     list_names,
     n_of,
-    outscoring_text,
     percent,
     shorten,
     verb,
 )
-from commod._text.names import LIMIT
+from commod._words.shared import MAX_CHANGED, outscoring_text
 
 CHANCE = 0.5  # share of pairs in which the one who changes is the one nearer to the threshold
 MAX_AREA = 0.6  # area under the curve with which the points of small categories may predict a group

@@ -10,19 +10,13 @@ from numpy.typing import NDArray
 from commod._data.disclosure import FEWEST_DESCRIBED
 from commod._record import Fairness, Outscoring
 from commod._reporting.audit.evidence import Evidence
-from commod._text import (
-    MAX_LISTED_GROUPS,
-    at_bound,
+from commod._text import MAX_LISTED_GROUPS, at_bound, distinct, list_names, n_of, shorten, verb
+from commod._words.shared import (
     blind_limit_text,
-    distinct,
-    list_names,
     most_change_text,
-    n_of,
     outscoring_text,
-    shorten,
     small_group_text,
     true_shares_text,
-    verb,
 )
 from commod.metrics._constraint import Constraint, get_constraint
 from commod.metrics._measures import Measure

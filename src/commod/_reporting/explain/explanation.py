@@ -39,7 +39,6 @@ from commod._reporting.explain.reasons import (
 )
 from commod._reporting.explain.segments import FrameColumns, find_segments
 from commod._text import (
-    EVIDENCE,
     Table,
     capitalised,
     count,
@@ -52,6 +51,7 @@ from commod._text import (
     snippet,
     visible,
 )
+from commod._words.shared import EVIDENCE
 from commod.exceptions import InputError
 from commod.scorecard import Scorecard, is_within
 from commod.updates.base import BaseUpdate

@@ -17,16 +17,8 @@ from commod._reporting.render.tables import (
     text,
     three_digits,
 )
-from commod._text import (
-    EVIDENCE,
-    NOT_KNOWN,
-    POSITIVE_POINTS,
-    count,
-    estimate,
-    percent,
-    points,
-    shorten,
-)
+from commod._text import NOT_KNOWN, count, estimate, percent, points, shorten
+from commod._words.shared import EVIDENCE, POSITIVE_POINTS
 
 SHOWN_TERMS = 12  # of a scorecard, before the others are folded away
 MOST_TERMS = 400  # of an unfolded scorecard; the audit's JSON has all of them

@@ -6,12 +6,10 @@ from commod import _record
 from commod._text import (
     NOT_KNOWN,
     at_bound,
-    blind_limit_text,
     count,
     distinct,
     estimate,
     label_text,
-    most_change_text,
     n_of,
     number,
     of_hundred,
@@ -20,6 +18,7 @@ from commod._text import (
     shorten,
     verb,
 )
+from commod._words.shared import blind_limit_text, most_change_text
 
 NO_PROOF = (
     "A target such as 0.8 is a choice that somebody made. Meeting it, or any other number in this "

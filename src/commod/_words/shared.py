@@ -1,12 +1,10 @@
-"""Write plurals, targets and labels: one way to phrase each in the library."""
+"""Sentences that the status of an update, audits, reports and commands share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from commod._text.names import list_names, shorten
-from commod._text.numbers import WithInterval, count, percent
+from commod._text import WithInterval, count, distinct, list_names, n_of, percent, shorten
 
 CHANGED = {"gain": "people who gain", "loss": "people who lose"}
 OTHERS = {
@@ -23,57 +21,7 @@ EVIDENCE = (
 POSITIVE_POINTS = (
     "positive points push towards the favourable decision, negative points away from it"
 )
-_IRREGULAR = {"person": "people", "loss": "losses", "stratum": "strata"}
-_LONGEST_LABEL = 30  # characters
-_LONGEST_GROUP = 40
-_MOST_DIGITS = 8  # of `distinct`, before the number is written in full
-
-
-def plural(n: float, noun: str) -> str:
-    """Return the noun in the form that follows the number `n`.
-
-    Examples
-    --------
-    >>> plural(1, "row"), plural(0, "row"), plural(2, "person"), plural(1.5, "loss")
-    ('row', 'rows', 'people', 'losses')
-    """
-    return noun if n == 1 else _IRREGULAR.get(noun, f"{noun}s")
-
-
-def capitalised(sentence: str) -> str:
-    """Return a sentence with a capital first letter; all other letters stay.
-
-    Examples
-    --------
-    >>> capitalised("lowest TPR of label 1")
-    'Lowest TPR of label 1'
-    """
-    return sentence[:1].upper() + sentence[1:]
-
-
-def n_of(n: float, noun: str) -> str:
-    """Return a number of things.
-
-    Examples
-    --------
-    >>> n_of(1, "row"), n_of(1200, "new error"), n_of(3, "person"), n_of(2.25, "gain")
-    ('1 row', '1,200 new errors', '3 people', '2.2 gains')
-    """
-    return f"{count(n)} {plural(n, noun)}"
-
-
-def verb(n: float, infinitive: str) -> str:
-    """Return the verb in the form that follows `n` subjects.
-
-    Examples
-    --------
-    >>> verb(1, "lose"), verb(2, "lose"), verb(1, "be"), verb(0, "be"), verb(1, "have")
-    ('loses', 'lose', 'is', 'are', 'has')
-    """
-    one, many = {"be": ("is", "are"), "have": ("has", "have")}.get(
-        infinitive, (f"{infinitive}s", infinitive)
-    )
-    return one if n == 1 else many
+_LONGEST_GROUP = 40  # characters
 
 
 def blind_limit_text(changes: WithInterval, level: float) -> str:
@@ -149,71 +97,6 @@ def codes_text(columns: Sequence[str], way_out: str = "") -> str:
         f"Points per unit treat whole numbers as amounts: {list_names(columns)}. If they are codes "
         f"of categories, {way_out}."
     )
-
-
-def at_bound(value: str, higher_is_fairer: bool) -> str:
-    """Return a target in words, from its value as text.
-
-    Examples
-    --------
-    >>> at_bound("80%", higher_is_fairer=True), at_bound("0.1", higher_is_fairer=False)
-    ('at least 80%', 'at most 0.1')
-    """
-    return f"at {'least' if higher_is_fairer else 'most'} {value}"
-
-
-def label_text(name: str | None, label: Any) -> str:
-    """Return a label in words: its quoted name, else "label" and its value; empty for None.
-
-    Examples
-    --------
-    >>> label_text("high risk", 1), label_text("1", 1), label_text(None, 1), label_text(None, None)
-    ('“high risk”', 'label 1', 'label 1', '')
-    """
-    if name is not None and name != str(label):
-        return f"“{shorten(name, _LONGEST_LABEL)}”"
-    return "" if label is None else f"label {shorten(label, _LONGEST_LABEL)}"
-
-
-def distinct(
-    value: float, reference: float | None, *, digits: int, in_percent: bool = False
-) -> str:
-    """Return a number with enough digits to differ from a reference that it does not equal.
-
-    `digits` behind the point are the fewest. Where eight do not suffice, the number is written in
-    full.
-
-    Examples
-    --------
-    >>> distinct(0.7998, 0.8, digits=1, in_percent=True), distinct(0.7, 0.8, digits=3)
-    ('79.98%', '0.700')
-    """
-    other = value if reference is None else reference
-    return distinct_pair(value, other, digits=digits, in_percent=in_percent)[0]
-
-
-def distinct_pair(
-    value: float, reference: float, *, digits: int, in_percent: bool = False
-) -> tuple[str, str]:
-    """Return a number and its reference, both with enough digits to differ unless they are equal.
-
-    Both have the same number of digits, so that the one that is larger also reads as larger.
-
-    Examples
-    --------
-    >>> distinct_pair(0.80041, 0.80044, digits=1, in_percent=True)
-    ('80.041%', '80.044%')
-    """
-    kind = "%" if in_percent else "f"
-    for n in range(digits, _MOST_DIGITS + 1):
-        pair = _without_minus_zero(f"{value:.{n}{kind}}", f"{reference:.{n}{kind}}")
-        if value == reference or pair[0] != pair[1]:
-            return pair[0], pair[1]
-    return repr(value), repr(reference)
-
-
-def _without_minus_zero(*texts: str) -> tuple[str, ...]:
-    return tuple(text if text.strip("-0.%") else text.lstrip("-") for text in texts)
 
 
 # ---------------------------------------------------------------------------------------------
