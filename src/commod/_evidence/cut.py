@@ -65,14 +65,26 @@ def evidence(task: EvidenceTask, v: Floats, cost: Floats) -> Floats:
     return np.where(task.may_change, score, -np.inf)
 
 
-def path_of(task: EvidenceTask, score: Floats, window: tuple[float, float] | None = None) -> Path:
-    """Return the counts along the order of `score` (n,), highest first, down to 0.
+def order_of(score: Floats) -> Codes:
+    """Return who may change in the order of `score` (n,), highest first, down to 0.
 
-    Nobody changes whose change is expected to hurt. Of very many counts, MAX_STOPS are taken, and
-    all of them where the score lies in `window`.
+    Nobody changes whose change is expected to hurt.
     """
     order = np.flatnonzero(score > 0)
-    order = order[np.argsort(-score[order], kind="stable")]
+    return np.asarray(order[np.argsort(-score[order], kind="stable")])
+
+
+def path_of(
+    task: EvidenceTask,
+    score: Floats,
+    order: Codes | None = None,
+    window: tuple[float, float] | None = None,
+) -> Path:
+    """Return the counts along the order of `score` (n,).
+
+    Of very many counts, MAX_STOPS are taken, and all of them where the score lies in `window`.
+    """
+    order = order_of(score) if order is None else order
     sorted_score = score[order]
     ends = np.flatnonzero(np.diff(sorted_score, append=-np.inf)) + 1
     if len(ends) > MAX_STOPS:
@@ -136,11 +148,12 @@ def best_stop(task: EvidenceTask, score: Floats, *, is_budget: bool = False) -> 
 
     With `is_budget`, the best expectation within the caps is sought, whatever the bounds are.
     """
-    path = path_of(task, score)
+    order = order_of(score)
+    path = path_of(task, score, order)
     at, expected = _stop_at(task, path, is_budget)
     if len(path) > MAX_STOPS and at:
         window = path.lowest[at], path.lowest[at - 1]
-        path = path_of(task, score, window)
+        path = path_of(task, score, order, window)
         at, expected = _stop_at(task, path, is_budget)
     return _stop_of(task, path, at, expected)
 

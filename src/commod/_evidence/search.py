@@ -239,15 +239,14 @@ def find_values(found: Regression, settings: Settings) -> FoundValues:
     least = least if settings.nearness is None else settings.nearness
     mean = mean_distance(task)
     cost = costs_at(task, least, mean)
-    sums, rates, passes = found.start, task.base_rates, []
-    for _ in range(N_PASSES + 1):
-        valued = price(found, sums, cost, settings, rates)
-        passes.append((sums, valued))
+    sums, valued = found.start, price(found, found.start, cost, settings, task.base_rates)
+    passes = [(sums, valued)]
+    for _ in range(N_PASSES):
         if not np.isfinite(valued.stop.cut):
             break
-        rates = valued.stop.rates
         sums = sums_of(task, found.design, local_weights(task, valued, cost))
-    sums, valued = passes[-1]
+        valued = price(found, sums, cost, settings, valued.stop.rates)
+        passes.append((sums, valued))
     for earlier in passes[-2::-1]:
         if earlier[1].is_clearly_better(valued):
             sums, valued = earlier

@@ -131,7 +131,11 @@ class Draft:
 
     def recorded(self, plan: EditPlan) -> Draft:
         """Return the draft with the last edit in other words: its author and reason."""
-        draft = replace(self, plans=(*self.plans[:-1], plan), _lock=threading.RLock())
+        return self.told(plans=(*self.plans[:-1], plan))
+
+    def told(self, **fields: Any) -> Draft:
+        """Return the draft in other words: the same points, and the same first screen."""
+        draft = replace(self, **fields, _lock=threading.RLock())
         vars(draft)["audit"] = self.audit
         return draft
 

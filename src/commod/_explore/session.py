@@ -13,7 +13,6 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -204,7 +203,7 @@ class Session:
         if tried is None or changed_words(tried.base.params, params):
             tried = self._fit_of(base, params, changes)
         self._tried = tried
-        return replace(tried, words=changes)
+        return tried.told(words=changes)
 
     def _fit_of(self, base: FittedBase, params: dict[str, Any], words: str) -> Draft:
         """Return the fit of other parameters, with its first screen."""

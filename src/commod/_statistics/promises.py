@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -205,6 +205,18 @@ def fairness_interval(
     >>> f"{low:.3f} to {high:.3f}"
     '0.838 to 1.000'
     """
+    table = (tuple(map(tuple, part.tolist())) for part in _as_table(sizes, positives))
+    return _interval_of(get_constraint(constraints).is_ratio, *table, confidence)
+
+
+@lru_cache(maxsize=256)  # a page that refits asks for the same people again and again
+def _interval_of(
+    is_ratio: bool,
+    sizes: tuple[tuple[float, ...], ...],
+    positives: tuple[tuple[float, ...], ...],
+    confidence: float,
+) -> tuple[float, float]:
+    """Return the interval of a ratio, or of a difference, for counts of cells (R, G)."""
     table = _as_table(sizes, positives)
     n_rows, n_groups = table[0].shape
     if n_groups < 2:
@@ -214,7 +226,7 @@ def fairness_interval(
     alpha = (1 - confidence) / 2
     alpha_of_choice = alpha / (n_choices - 1)
     # The lower bound of a pair is the upper bound of the pair in reverse order.
-    if get_constraint(constraints).is_ratio:
+    if is_ratio:
         low = ratio_safe_bound(*pairs, alpha).min()
         high = 1 / np.maximum(ratio_safe_bound(*pairs, alpha_of_choice).max(), 1)
     else:
