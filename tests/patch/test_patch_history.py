@@ -52,6 +52,22 @@ def test_a_patch_carries_its_history_and_undoes_it(update):
         update.to_patch().undo()
 
 
+def test_a_patch_says_who_saved_it_and_the_same_dates_give_the_same_bytes(update):
+    update, scored = update
+    when, created = "2026-01-02T03:04:05+00:00", "2026-01-03T00:00:00+00:00"
+    edited = [edit(update, scored, Round(0.5), by="Ann", when=when) for _ in range(2)]
+    one, two = (one.to_patch(by="Ben", created=created) for one in edited)
+    assert one.to_json() == two.to_json() and one.history[0].when == when
+    assert "Saved by Ben." in str(one) and "Saved by" not in str(one.undo())
+    assert one.content.by == Patch.from_json(one.to_json()).content.by == "Ben"
+    assert one.diff(edited[0].to_patch(by="Ann", created=created)) == ["Saved by: Ben → Ann."]
+    for wrong in ({"by": 7}, {"created": "today"}):
+        with pytest.raises(InputError):
+            update.to_patch(**wrong)
+    with pytest.raises(InputError, match="is no time"):
+        edit(update, scored, Round(0.5), when="today")
+
+
 def test_a_patch_without_edits_has_the_fields_it_always_had(update):
     update, _ = update
     known = "schema library created method base labels asked reached seen ratio left_out audit"

@@ -24,7 +24,7 @@ from commod._data.tables import (
     from_native,
     unreadable_type,
 )
-from commod._text import n_of
+from commod._text import n_of, shown
 from commod.exceptions import InputError, InputTypeError
 
 MOST_COUNTED = 65_536  # whole numbers in a wider range are counted only if rows are as many
@@ -77,6 +77,13 @@ def check_text(texts: Iterable[str], place: str, parameter: str) -> None:
             "the character.",
             parameter=parameter,
         ) from None
+
+
+def check_optional_text(text: Any, name: str) -> None:
+    """Refuse a parameter that is neither None nor text that a file can hold."""
+    if text is not None and not isinstance(text, str):
+        raise InputError(f"{name}={shown(text)} must be text or None.", parameter=name)
+    check_text([text or ""], name, name)
 
 
 def is_numeric(kind: type) -> bool:

@@ -72,4 +72,4 @@ from commod._record.explanation import (
     Value,
     is_evidence,
 )
-from commod._record.plain import from_plain, plain_digest, to_plain
+from commod._record.plain import from_plain, plain_digest, to_plain, utc_now

@@ -49,6 +49,7 @@ class Shipped:
     - `positive_label`: the label whose rates are compared.
     - `score_is_for`: the label that a high score predicts; None where not known.
     - `constraints`, `target`: the first constraint and its bound; `further`: the other ones.
+    - `by`: who saved the patch; None where not known.
     """
 
     patch_sha256: str
@@ -78,6 +79,7 @@ class Shipped:
     promised: bool | None = field(default=None, metadata=ADDED_LATER)
     score_is_for: Value | None = field(default=None, metadata=ADDED_LATER)
     further: tuple[FurtherConstraint, ...] = field(default=(), metadata=ADDED_LATER)
+    by: str | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import math
@@ -17,6 +18,11 @@ from commod.exceptions import InputError
 
 Record = TypeVar("Record")
 ADDED_LATER = {"optional": True}  # metadata of a field that files of earlier versions lack
+
+
+def utc_now() -> str:
+    """Return the present time in UTC, to the second, as ISO 8601 writes it."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def to_plain(value: Any) -> Any:

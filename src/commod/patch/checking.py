@@ -591,6 +591,7 @@ def shipped_of(content: Content, sha256: str, audit: Audit) -> Shipped:
         promised=content.reached.promised,
         score_is_for=labels.positive,
         further=asked.further,
+        by=content.by,
     )
 
 

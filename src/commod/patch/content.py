@@ -319,7 +319,7 @@ class Content:
     of packages. Both are None where not known, and so is `left_out`. `score_edit` says which scores
     the patch edits: those of changed decisions only, or all. `calibration` maps edited scores to
     calibrated probabilities; None where true labels were not known. `history` has the edits by
-    hand, oldest first.
+    hand, oldest first. `by` is who saved the patch.
     """
 
     schema: str
@@ -338,6 +338,7 @@ class Content:
     score_edit: Literal["changed_only", "all"] = field(default="all", metadata=ADDED_LATER)
     calibration: ScoreMap | None = field(default=None, metadata=ADDED_LATER)
     history: tuple[PatchEdit, ...] = field(default=(), metadata=ADDED_LATER)
+    by: str | None = field(default=None, metadata=ADDED_LATER)
 
 
 def editable_parts(content: Content) -> EarlierVersion:
@@ -358,9 +359,10 @@ def figures_of_edit(reached: Reached) -> EditFigures:
 
 
 def before_last_edit(content: Content) -> Content:
-    """Return the content of the patch before its last edit; it belongs to no audit."""
+    """Return the content of the patch before its last edit; nobody saved or audited that."""
     *history, last = content.history
-    return replace(content, **vars(last.earlier), history=tuple(history), audit=None)
+    before = vars(last.earlier)
+    return replace(content, **before, history=tuple(history), audit=None, by=None)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -230,6 +230,8 @@ def _further_texts(content: Content) -> Iterator[str]:
 def _origin_text(content: Content) -> list[str]:
     """Return the edits by hand, who was left out of the fit, and which audit belongs to it."""
     lines, left_out = [], content.left_out
+    if content.by is not None:
+        lines.append(f"Saved by {plain(content.by)}.")
     if content.history:
         lines.append(f"Edited by hand ({n_of(len(content.history), 'edit')}):")
         lines += [f"  {record_words(edit.record)}" for edit in content.history]
@@ -278,6 +280,7 @@ def _origin_differences(one: Content, other: Content) -> Iterator[str]:
         "digest of the scores on the fit rows", one.base.scores_digest, other.base.scores_digest
     )
     yield from _change("digest of the audit", one.audit, other.audit)
+    yield from _change("saved by", one.by, other.by)
     edits = ("; ".join(record_words(edit.record) for edit in c.history) for c in (one, other))
     yield from _change("edits by hand", *(words or None for words in edits))
     for name in ("n_groups", "n_people"):

@@ -37,6 +37,7 @@ ADDED: Mapping[int, tuple[str, ...]] = {
         "ratio.columns.centre",
         "history.earlier.ratio.evidence",
         "history.earlier.ratio.columns.centre",
+        "by",
     ),
 }
 # Fields that version 2 got before its release, with the value that a file without them has.
@@ -54,7 +55,7 @@ LEFT_OUT_IF_EMPTY = (
     ("asked", "points"),
     ("reached", "further"),
 )
-HISTORY = "history"  # edits by hand; a patch without edits has no such field
+TOP_IF_ANY = ("history", "by")  # edits by hand, and who saved the patch
 
 
 def version_of(schema: Any) -> int:
@@ -106,8 +107,9 @@ def as_version(plain: dict[str, Any], version: int, absent: Collection[str] = ()
     for part, name in LEFT_OUT_IF_EMPTY:
         if changed[part].get(name) in (None, []):
             changed[part] = {key: value for key, value in changed[part].items() if key != name}
-    if not changed.get(HISTORY):
-        changed.pop(HISTORY, None)
+    for name in TOP_IF_ANY:
+        if not changed.get(name):
+            changed.pop(name, None)
     return changed
 
 

@@ -134,6 +134,7 @@ def _group_values(content: Content, columns: Mapping[str, Column], groups: Group
                 )
     texts = [*vars(content.reached).values(), *vars(content.base).values(), content.method]
     texts += [text for edit in content.history for text in (edit.record.by, edit.record.note)]
+    texts.append(content.by)
     text = " ".join(part for part in texts if isinstance(part, str))
     for name in sorted(names):
         if len(name) > 2 and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):

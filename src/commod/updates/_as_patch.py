@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import datetime
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from commod._data.base_model import ScoreColumn
-from commod._data.columns import plain
-from commod._record import ScoreMap
+from commod._data.columns import check_optional_text, plain
+from commod._record import EditRecord, ScoreMap, utc_now
 from commod.exceptions import InputError
 from commod.metrics._constraint import CONSTRAINTS, FORMS, Constraint, get_constraint
 from commod.patch import Patch, content
@@ -24,12 +25,39 @@ FIGURE_DIGITS = 6  # of measured figures
 
 
 def patch_of(
-    update: BaseUpdate, card: Scorecard, calibration: ScoreMap | None, allowed: AllowedChanges
+    versions: Sequence[content.Content],
+    records: Sequence[EditRecord],
+    by: str | None,
+    created: str | None,
 ) -> Patch:
-    """Return a fitted update with a scorecard, and the map that calibrates its scores, as a patch.
+    """Return the newest of several versions as a patch, with the edits by hand between them.
 
-    `allowed` is about decisions for `pos_label`; a patch has its gate for the label that the score
-    predicts.
+    Versions are newest first, and records oldest first. Figures of an edit are those of the
+    versions before and after it, which are rounded.
+    """
+    check_optional_text(by, "by")
+    check_optional_text(created, "created")
+    created = utc_now() if created is None else created
+    edits: list[content.PatchEdit] = []
+    for record, (earlier, later) in zip(records, pairwise(reversed(versions)), strict=True):
+        before, after = map(content.figures_of_edit, (earlier.reached, later.reached))
+        figures = replace(record, before=before, after=after)
+        edits.append(content.PatchEdit(figures, content.editable_parts(earlier)))
+    return Patch(replace(versions[0], by=by, created=created, history=tuple(edits)))
+
+
+def content_of(
+    update: BaseUpdate,
+    card: Scorecard,
+    calibration: ScoreMap | None,
+    allowed: AllowedChanges,
+    base: content.Base,
+) -> content.Content:
+    """Return what a patch holds of a fitted update, without its edits and without a date.
+
+    `calibration` maps its scores to calibrated probabilities. `allowed` is about decisions for
+    `pos_label`; a patch has its gate for the label that the score predicts. `base` is the base
+    model on any rows.
     """
     if update._score_label() != update._pos_label:
         allowed = allowed._replace(may_raise=allowed.may_lower, may_lower=allowed.may_raise)
@@ -40,48 +68,29 @@ def patch_of(
             f"A patch holds labels that are text, numbers or booleans; got {refused[0]!r} of type "
             f"{type(refused[0]).__name__}. Fit the update with other labels."
         )
-    reached = _reached(update)
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    versions = library_versions()
-    return Patch(
-        content.Content(
-            schema=content.SCHEMA,
-            library=f"{PACKAGE} {versions[PACKAGE]}",
-            created=now,
-            method=type(update).__name__,
-            base=_base(update),
-            labels=content.Labels(**labels),
-            asked=_asked(update),
-            reached=reached,
-            seen=_seen(update),
-            ratio=content.ratio_of(
-                card,
-                may_raise=allowed.may_raise,
-                may_lower=allowed.may_lower,
-                max_margin=known(allowed.max_margin),
-                score_columns=tuple(c.name for c in update._score_columns(np.zeros(0))),
-            ),
-            score_edit=update._fitted_param("score_edit", "all"),
-            calibration=calibration,
-            left_out=_left_out(update),
-            versions=versions,
-            history=_history(update, reached),
-        )
+    libraries = library_versions()
+    return content.Content(
+        schema=content.SCHEMA,
+        library=f"{PACKAGE} {libraries[PACKAGE]}",
+        created="",
+        method=type(update).__name__,
+        base=replace(base, **_on_rows(update)),
+        labels=content.Labels(**labels),
+        asked=_asked(update),
+        reached=_reached(update),
+        seen=_seen(update),
+        ratio=content.ratio_of(
+            card,
+            may_raise=allowed.may_raise,
+            may_lower=allowed.may_lower,
+            max_margin=known(allowed.max_margin),
+            score_columns=tuple(c.name for c in update._score_columns(np.zeros(0))),
+        ),
+        score_edit=update._fitted_param("score_edit", "all"),
+        calibration=calibration,
+        left_out=_left_out(update),
+        versions=libraries,
     )
-
-
-def _history(update: BaseUpdate, reached: content.Reached) -> tuple[content.PatchEdit, ...]:
-    """Return the edits by hand, each with the version of the patch before it.
-
-    Their figures are those of the patches before and after them, which are rounded.
-    """
-    records, undo = getattr(update, "edits_", ()), getattr(update, "undo", None)
-    if not records or undo is None:
-        return ()
-    earlier = undo().to_patch().content
-    before, after = content.figures_of_edit(earlier.reached), content.figures_of_edit(reached)
-    record = replace(records[-1], before=before, after=after)
-    return (*earlier.history, content.PatchEdit(record, content.editable_parts(earlier)))
 
 
 def _seen(update: BaseUpdate) -> content.Seen:
@@ -111,15 +120,21 @@ def _labels(update: BaseUpdate) -> dict[str, Any]:
     }
 
 
-def _base(update: BaseUpdate) -> content.Base:
-    model, threshold = update._base_model, float(update._fitted_param("threshold"))
-    scores = update._scores_digest
+def base_of(update: BaseUpdate) -> content.Base:
+    """Return the base model of an update with its fingerprint, which takes long."""
+    model, on_rows = update._base_model, _on_rows(update)
     if isinstance(model, ScoreColumn):
-        return content.Base("a column of scores", None, model.name, threshold, scores)
+        return content.Base("a column of scores", None, model.name, **on_rows)
     name = type(model).__name__
     if hasattr(model, "steps"):
         name += f" ({', '.join(type(step).__name__ for _, step in model.steps)})"
-    return content.Base(name, model_digest(model), None, threshold, scores)
+    return content.Base(name, model_digest(model), None, **on_rows)
+
+
+def _on_rows(update: BaseUpdate) -> dict[str, Any]:
+    """Return what a patch says about the scores of the base model on the rows of an update."""
+    threshold = float(update._fitted_param("threshold"))
+    return {"threshold": threshold, "scores_digest": update._scores_digest}
 
 
 def _constraint(update: BaseUpdate) -> Constraint:

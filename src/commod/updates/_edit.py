@@ -17,13 +17,13 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from commod._data.arrays import Floats, Mask
-from commod._data.columns import check_text
+from commod._data.columns import check_optional_text
 from commod._data.encoding import Encoding
 from commod._data.parameters import check_choice, check_flag
 from commod._evidence.cut import evidence, stop_at_cut
 from commod._evidence.points import Points
 from commod._evidence.search import EvidenceCard, FoundUpdate, costs_at, find_update, recounted
-from commod._record import AnyEdit, EditFigures, EditRecord, Lock, OffsetRule
+from commod._record import AnyEdit, EditFigures, EditRecord, Lock, OffsetRule, utc_now
 from commod._solvers.threads import single_blas_thread
 from commod._text import list_names, shown
 from commod.edit import EditedPoints, apply_edits, find_terms, read_edits
@@ -54,6 +54,7 @@ class EditPlan(NamedTuple):
     refit: bool = False
     by: str | None = None
     note: str | None = None
+    when: str | None = None  # now if None
 
 
 class EditRows(NamedTuple):
@@ -66,7 +67,15 @@ class EditRows(NamedTuple):
     problem: FitProblem
 
 
-def read_plan(edits: Any, offset: Any, refit: Any, pin: Any, by: Any, note: Any) -> EditPlan:
+def read_plan(
+    edits: Any,
+    offset: Any = "target",
+    refit: Any = False,
+    pin: Any = (),
+    by: Any = None,
+    note: Any = None,
+    when: Any = None,
+) -> EditPlan:
     """Return the checked parameters of an edit."""
     check_choice(offset, "offset", ("target", "keep"))
     check_flag(refit, "refit")
@@ -86,11 +95,17 @@ def read_plan(edits: Any, offset: Any, refit: Any, pin: Any, by: Any, note: Any)
             "refit=True, or leave pin out.",
             parameter="pin",
         )
-    for name, text in (("by", by), ("note", note)):
-        if text is not None and not isinstance(text, str):
-            raise InputError(f"{name}={shown(text)} must be text or None.", parameter=name)
-        check_text([text or ""], name, name)
-    return EditPlan(read_edits(edits), tuple(pin), offset, bool(refit), by, note)
+    for name, text in (("by", by), ("note", note), ("when", when)):
+        check_optional_text(text, name)
+    if when is not None:
+        try:
+            datetime.datetime.fromisoformat(when)
+        except ValueError:
+            raise InputError(
+                f"when={shown(when)} is no time; expected one such as '2026-01-02T03:04:05+00:00'.",
+                parameter="when",
+            ) from None
+    return EditPlan(read_edits(edits), tuple(pin), offset, bool(refit), by, note, when)
 
 
 def edited_update(update: Updated, rows: EditRows, plan: EditPlan) -> Updated:
@@ -137,14 +152,13 @@ def set_by_hand(update: TargetedUpdate) -> Mask:
     return np.array([name in update._terms_by_hand for name in names], dtype=bool)
 
 
-def fitted_on_same_rows(update: TargetedUpdate | None, reader: TargetedUpdate) -> bool:
+def fitted_on_same_rows(update: TargetedUpdate, reader: TargetedUpdate) -> bool:
     """Return whether the points of an update, or of one before its edits, come from these rows."""
-    while update is not None:
-        is_fitted = not update.edits_ or update.edits_[-1].refit
-        is_same = update._scores_digest == reader._scores_digest
-        if is_fitted and is_same and update._n_fit_rows == reader._n_fit_rows:
+    for version in update._versions():
+        is_fitted = not version.edits_ or version.edits_[-1].refit
+        is_same = version._scores_digest == reader._scores_digest
+        if is_fitted and is_same and version._n_fit_rows == reader._n_fit_rows:
             return True
-        update = update._earlier_update
     return False
 
 
@@ -267,7 +281,7 @@ def figures_of(update: TargetedUpdate) -> EditFigures:
 
 def _record(update: TargetedUpdate, plan: EditPlan) -> EditRecord:
     """Return the record of an edit; `after` is filled in when the figures are known."""
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    when = plan.when or utc_now()
     before = figures_of(update)
     by, note = plan.by, plan.note
-    return EditRecord(now, by, note, plan.edits, plan.offset, plan.refit, plan.pin, before, before)
+    return EditRecord(when, by, note, plan.edits, plan.offset, plan.refit, plan.pin, before, before)

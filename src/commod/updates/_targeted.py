@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Self, TypeVar
 
@@ -102,6 +102,13 @@ class TargetedUpdate(RatioUpdate):
         if name in MOVED:
             raise AttributeError(f"{name} is {MOVED[name]} since version 0.3.")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _versions(self) -> Sequence[TargetedUpdate]:
+        """Return this update and those before its edits by hand, newest first."""
+        versions: list[TargetedUpdate] = [self]
+        while (earlier := versions[-1]._earlier_update) is not None:
+            versions.append(earlier)
+        return versions
 
     # -- what is asked for -------------------------------------------------------------------------
 

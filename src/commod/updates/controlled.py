@@ -406,6 +406,7 @@ pandas frame, or path of Parquet files
         pin: Collection[str] = (),
         by: str | None = None,
         note: str | None = None,
+        when: str | None = None,
     ) -> Self:
         """Return a new update with points that were changed by hand; this one stays as it is.
 
@@ -425,6 +426,9 @@ pandas frame, or path of Parquet files
             Further terms, or columns, that keep their points in a refit.
         by, note : str, default=None
             Who edits, and why: texts for the history.
+        when : str, default=None
+            The time of the edit, as ISO 8601 writes it. None: now, in UTC. Pass it to repeat an
+            edit of a history.
 
         Returns
         -------
@@ -454,7 +458,7 @@ pandas frame, or path of Parquet files
         True
         """
         check_is_fitted(self)
-        plan = read_plan(edits, offset, refit, pin, by, note)
+        plan = read_plan(edits, offset, refit, pin, by, note, when)
         if self._fitted_param("confidence") is not None:
             raise InputError(
                 "edit would break the promise of this update: it was tested with "

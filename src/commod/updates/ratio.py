@@ -27,7 +27,7 @@ from commod.scorecard import (
     margins,
     new_decisions,
 )
-from commod.updates._as_patch import patch_of
+from commod.updates._as_patch import base_of, content_of, patch_of
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import AllowedChanges, ReadRows, RowEvaluation
 from commod.updates.base import BaseUpdate, ChangedDecisions
@@ -270,7 +270,9 @@ class RatioUpdate(BaseUpdate):
         """Return whether decisions may be raised, and whether they may be lowered."""
         return True, True
 
-    def to_patch(self, audit: Audit | None = None) -> Patch:
+    def to_patch(
+        self, audit: Audit | None = None, *, by: str | None = None, created: str | None = None
+    ) -> Patch:
         """Return the update as a small file that edits a column of scores anywhere.
 
         The patch holds the scorecard, the request and the figures; no row, no sensitive value. A
@@ -280,10 +282,25 @@ class RatioUpdate(BaseUpdate):
         ----------
         audit : Audit, default=None
             An audit of this update. The patch carries its digest; see `Patch.with_audit`.
+        by : str, default=None
+            Who saves the patch.
+        created : str, default=None
+            The time, as ISO 8601 writes it. None: now, in UTC. The time of an earlier patch gives
+            the same bytes again.
         """
-        card = self._linear("scorecard, and a patch is one: it needs a linear ratio")
-        patch = patch_of(self, card, self.calibration_, self._allowed_changes())
+        missing = "scorecard, and a patch is one: it needs a linear ratio"
+        cards = [(one, one._linear(missing)) for one in self._versions()]
+        base = base_of(self)  # edits keep the base model
+        contents = [
+            content_of(one, card, one.calibration_, one._allowed_changes(), base)
+            for one, card in cards
+        ]
+        patch = patch_of(contents, getattr(self, "edits_", ()), by, created)
         return patch if audit is None else patch.with_audit(audit)
+
+    def _versions(self) -> Sequence[RatioUpdate]:
+        """Return this update and those before its edits by hand, newest first."""
+        return [self]
 
     def edit(self, *args: Any, **kwargs: Any) -> Self:
         """Refuse: this method states no target. `ControlledDebiaser` can be edited."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
@@ -15,7 +14,15 @@ from numpy.typing import NDArray
 from commod._data.columns import Column
 from commod._data.disclosure import FEWEST_DESCRIBED
 from commod._data.groups import Groups
-from commod._record import SCHEMA, Audit, ExpectedOnNewPeople, Provenance, Request, Subgroups
+from commod._record import (
+    SCHEMA,
+    Audit,
+    ExpectedOnNewPeople,
+    Provenance,
+    Request,
+    Subgroups,
+    utc_now,
+)
 from commod._reporting.audit.checks import checks_of
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.ledger import Ledger
@@ -391,9 +398,8 @@ def provenance_of(
     evidence: Evidence, digest: str, ledger: Ledger | None, created: str | None
 ) -> Provenance:
     """Return versions, settings and digests; `created` is the present time in UTC if None."""
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return Provenance(
-        created=now if created is None else created,
+        created=utc_now() if created is None else created,
         versions=library_versions("narwhals"),
         method=evidence.method,
         settings=dict(evidence.settings),

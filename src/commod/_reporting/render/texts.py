@@ -517,10 +517,11 @@ def shipped_pairs(shipped: _record.Shipped) -> list[tuple[str, str, bool]]:
     column = "" if shipped.score_column is None else f", column {plain(shipped.score_column)}"
     goal = "no target" if shipped.target is None else f"target {shipped.target:g}"
     versions = shipped.versions or {}
+    saved = "" if shipped.by is None else f", saved by {plain(shipped.by)}"
     return [
         ("Patch file (SHA-256)", shipped.patch_sha256, True),
         ("Digest of this audit, in the patch (SHA-256)", shipped.audit_digest or NOT_KNOWN, True),
-        ("Patch", f"made {shipped.created} by {shipped.method}", False),
+        ("Patch", f"made {shipped.created} by {shipped.method}{saved}", False),
         ("Base model", f"{shipped.base_model}{column}", False),
         ("Fingerprint of the base model (SHA-256)", base, shipped.base_digest is not None),
         ("Scores on the fit rows (SHA-256)", shipped.scores_digest or NOT_KNOWN, True),
