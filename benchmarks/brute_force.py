@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from commod.bounds._general import TIME_LIMIT, fewest_changes_of
 from commod.bounds._integer import Answer
 from commod.exceptions import InputError
-from commod.metrics._cells import Cells, GroupComparison, Strata, strata_of
+from commod.metrics._cells import GroupComparison
 from commod.metrics._constraint import (
     FALSE_POSITIVE_RATE,
     SELECTION_RATE,
@@ -24,6 +24,7 @@ from commod.metrics._constraint import (
     Within,
 )
 from commod.metrics._measures import MEASURES
+from commod.metrics._people import People, Strata, strata_of
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -160,7 +161,7 @@ def random_people(
 def compared_cells(case: Case) -> tuple[list[tuple[GroupComparison, float]], IntArray, IntArray]:
     """Return comparisons with their bounds, and the sizes and positives of the cells (R, G)."""
     strata = dict(zip(case.constraints, case.strata, strict=True))
-    cells = Cells.of(case.constraints, case.group, case.n_groups, case.label, strata=strata)
+    cells = People(case.constraints, case.group, case.n_groups, case.label, strata=strata)
     sizes = cells.totals(np.ones(len(case.group)))
     compared = [
         (comparison, bound)

@@ -33,8 +33,8 @@ from commod import ControlledDebiaser
 from commod._statistics.intervals import exact_share_interval
 from commod.datasets import make_biased
 from commod.exceptions import TargetWarning
-from commod.metrics._cells import Cells, count_cells, fairness_of
 from commod.metrics._constraint import get_constraint
+from commod.metrics._people import People
 from commod.updates._found_update import is_degenerate
 from commod.updates._promise import Choice, choose_update
 
@@ -167,8 +167,8 @@ def in_fresh_rows(model: Any, number: int) -> Model:
     groups = rows.sensitive_features.str[1:].astype(int).to_numpy()
     label = rows.target.to_numpy() == 1
     constraint = get_constraint(POPULATIONS[number].constraints)
-    n_groups, weight = len(rows.group_names), np.ones(len(label))
-    fairness = fairness_of(constraint, after == 1, label, groups, n_groups, weight)
+    people = People((constraint,), groups, len(rows.group_names), label)
+    fairness = people.fairness(after == 1)
     return Model(float(fairness), float(np.mean(after != before)))
 
 
@@ -269,13 +269,13 @@ def tested_again(tested: list[Any], seed: int, number: int) -> Choice:
     constraint = get_constraint(population.constraints)
     groups = rows.sensitive_features.str[1:].astype(int).to_numpy()
     label = rows.target.to_numpy() == 1
-    cells = Cells.of(constraint, groups, len(rows.group_names), label)
+    people = People((constraint,), groups, len(rows.group_names), label)
     before = base.predict(rows.data) == 1
     after = [model.predict(rows.data) == 1 for model in tested]
     return choose_update(
         constraint,
-        [count_cells(cells, decisions) for decisions in after],
-        count_cells(cells, before),
+        [people.counts(decisions) for decisions in after],
+        people.counts(before),
         population.target,
         CONFIDENCE,
         [is_degenerate(before, decisions) for decisions in after],

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from commod.bounds._counts import CountProblem, read_target, solve_fewest_changes
+from commod.bounds._counts import CountProblem, solve_fewest_changes
 from commod.metrics._constraint import get_constraint
+from commod.metrics._people import read_target
 
 
 def fewest_changes(constraint, sizes, positives, target, **moves):

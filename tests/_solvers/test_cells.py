@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from commod.metrics._cells import Cells, count_cells
+from commod.metrics._constraint import get_constraint
+from commod.metrics._people import People
 
 
 @pytest.mark.parametrize(
@@ -19,10 +20,10 @@ def test_counts_of_cells(constraints, sizes, positives):
     group = np.array([0, 0, 1, 1, -1, 1])  # the fifth row belongs to no large group
     label = np.array([True, False, True, False, True, True])
     decisions = np.array([True, True, True, False, True, False])
-    cells = Cells.of(constraints, group, 2, label)
-    counted = count_cells(cells, decisions)
+    stated = (get_constraint(constraints),)
+    counted = People(stated, group, 2, label).counts(decisions)
     assert [part.tolist() for part in counted] == [sizes, positives]
-    twice = count_cells(cells, decisions, np.full(6, 2.0))
+    twice = People(stated, group, 2, label, each=np.full(6, 2.0)).counts(decisions)
     assert [(part // 2).tolist() for part in twice] == [sizes, positives]
 
 
@@ -33,11 +34,11 @@ def test_many_cells_are_counted_one_by_one():
     label = (np.arange(n) // n_groups) % 2 == 0
     group[rng.random(n) < 0.1] = -1
     decisions = rng.random(n) < 0.4
-    cells = Cells.of("equalized_odds", group, n_groups, label)
+    people = People((get_constraint("equalized_odds"),), group, n_groups, label)
     members = [(group == c % n_groups) & (label == (c < n_groups)) for c in range(2 * n_groups)]
-    sizes, positives = count_cells(cells, decisions)
+    sizes, positives = people.counts(decisions)
     assert sizes.ravel().tolist() == [cell.sum() for cell in members]
     assert positives.ravel().tolist() == [(cell & decisions).sum() for cell in members]
     some = rng.permutation(n)[: n // 3]
-    part = cells.take(some).totals(np.ones(len(some)))
+    part = people.take(some).totals(np.ones(len(some)))
     assert part.ravel().tolist() == [cell[some].sum() for cell in members]

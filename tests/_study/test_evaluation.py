@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from commod import bounds, metrics
-from commod._people import People
 from commod._study import evaluation as _evaluation
 from commod._study.evaluation import EvaluationRows, as_decisions
 from commod.metrics._constraint import get_constraint
-from commod.metrics._language import bounded
+from commod.metrics._people import People
 
 N = 24
 GROUP = np.arange(N) % 3
@@ -20,8 +19,7 @@ LABEL = np.arange(N) % 2 == 0
 
 def rows(before, constraints="demographic_parity", n_groups=3, **given):
     known = {"label": LABEL, "group": GROUP % n_groups, "gain_raises": True, **given}
-    stated = (bounded(get_constraint(constraints)),)
-    people = People(stated, known["group"], n_groups, label=known["label"])
+    people = People((get_constraint(constraints),), known["group"], n_groups, label=known["label"])
     return EvaluationRows(people, before, known["gain_raises"])
 
 

@@ -11,12 +11,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from commod import COMMOD, ControlledDebiaser, ScoreColumn, frontier_frame
-from commod._people import People
 from commod._study.evaluation import EvaluationRows
 from commod.constraints import DemographicParity, MinimumRate
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._constraint import get_constraint
-from commod.metrics._language import bounded
+from commod.metrics._people import People
 from commod.updates import _fit_rows
 
 N = 6000
@@ -154,7 +153,7 @@ def test_counts_measure_as_rows_do():
     for name in ("demographic_parity", "equalized_odds", "true_positive_rate_parity"):
         group, label, before, changed = random.integers(0, 2, (4, 400)) > 0
         group = np.where(random.random(400) < 0.1, -1, group)
-        people = People((bounded(get_constraint(name)),), group, 2, label=label)
+        people = People((get_constraint(name),), group, 2, label=label)
         rows = EvaluationRows(people, before, True, 1)
         ours = rows.measure(before ^ changed)
         keys = np.column_stack([before, label, group])

@@ -22,11 +22,11 @@ ROOMS = ("_study", "_displays", "_reporting/explain")
 FILES = sorted(file for room in ROOMS for file in (PACKAGE / room).rglob("*.py"))
 # The methods of updates/_interface.py: other rooms call them, and users do not see them.
 INTERFACE = {
-    *("_allowed_changes", "_as_fitted", "_asked_changes", "_compared_text"),
+    *("_allowed_changes", "_as_fitted", "_asked_changes", "_bounds", "_compared_text"),
     *("_decide_rows", "_edit_columns", "_edit_rows", "_evaluate_rows"),
     *("_fitted_param", "_fitted_params", "_has_whole_points", "_labels_of"),
     *("_ratio_columns", "_read_base", "_read_rows", "_score_columns"),
-    *("_standing", "_stated", "_sweep", "_unread_columns"),
+    *("_stated", "_sweep", "_unread_columns"),
     *("_base_model", "_favorable_label", "_pos_label"),
 }
 METHODS = {"COMMOD", "ControlledDebiaser", "RatioUpdate", "Rival", "AwareRival"}

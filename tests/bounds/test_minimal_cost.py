@@ -11,8 +11,8 @@ import pytest
 
 from commod.bounds import minimal_changes, minimal_cost
 from commod.exceptions import InputError
-from commod.metrics._cells import Cells
 from commod.metrics._constraint import get_constraint
+from commod.metrics._people import People
 from fewest_changes import fewest_changes
 
 PARITY, ODDS, TPR, FPR = CONSTRAINTS = (
@@ -131,7 +131,7 @@ def test_the_fewest_changes_among_rows_that_may_change():
         constraint = get_constraint(rows.constraints)
         n_groups = len(set(rows.group))
         shape = len(constraint.rate_rows), n_groups
-        cells = Cells.of(constraint, rows.group, n_groups, rows.y_true == 1).index
+        cells = People((constraint,), rows.group, n_groups, rows.y_true == 1).index
         is_up = rows.y_pred == 1
 
         def count(mask, cells=cells, shape=shape):

@@ -11,7 +11,7 @@ from commod._record import Request
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.metrics import fairness_value
-from commod.metrics._cells import CellRows, Cells, comparisons, worst_value
+from commod.metrics._cells import comparisons, worst_value
 from commod.metrics._constraint import (
     CONSTRAINTS,
     FALSE_POSITIVE_RATE,
@@ -21,6 +21,7 @@ from commod.metrics._constraint import (
     Constraint,
     get_constraint,
 )
+from commod.metrics._people import People
 from quick_updates import quick_control
 
 EVERY = pytest.mark.parametrize("constraint", CONSTRAINTS.values(), ids=lambda c: c.name)
@@ -36,7 +37,7 @@ def arrays(rows):
 
 
 def table_of(constraint, codes, n_groups, label, decisions):
-    cells = Cells.of(constraint, codes, n_groups, label).index
+    cells = People((constraint,), codes, n_groups, label).index
     shape = (len(constraint.rate_rows), n_groups)
     sizes = np.bincount(cells[cells >= 0], minlength=shape[0] * n_groups)
     positives = np.bincount(cells[(cells >= 0) & decisions], minlength=shape[0] * n_groups)
@@ -63,7 +64,7 @@ def test_counts_and_rows_give_the_same_value(constraint, rows):
 def test_every_row_is_in_the_cell_of_its_group_and_label(constraint, rows):
     codes, n_groups, label, _ = arrays(rows)
     codes[0] = -1  # a group that is left out
-    cells = Cells.of(constraint, codes, n_groups, label).index
+    cells = People((constraint,), codes, n_groups, label).index
     for cell, code, true_label in zip(cells, codes, label, strict=True):
         counted = [
             i * n_groups + code
@@ -93,19 +94,14 @@ LINEAR = [name for name in FORMS if all(m.is_linear for m in get_constraint(name
 def test_linear_inequalities_hold_exactly_where_the_bound_is_met(name, seed):
     constraint, rng = get_constraint(name), np.random.default_rng(seed)
     labels = [-1 if row.label is None else int(row.label) for row in constraint.rate_rows]
-    cells = CellRows(np.zeros(len(labels), int), np.array(labels))
+    cells = np.zeros(len(labels), int), np.array(labels)
     n_groups = int(rng.integers(2, 5))
     sizes = rng.integers(1, 10, (len(constraint.rate_rows), n_groups))
     positives = rng.integers(1, sizes + 1).ravel().astype(float)
-    compared = comparisons(constraint, cells, sizes * 1.0, np.ones((1, n_groups), dtype=bool))
+    compared = comparisons(constraint, *cells, sizes * 1.0, np.ones((1, n_groups), dtype=bool))
     bound = rng.integers(1, 20) / 20 * constraint.largest + 1e-6  # no value is next to it
-    excesses = []
-    for one in compared:
-        matrix, limit, split = one.linear_form(bound, np.zeros_like(positives))
-        excess = matrix @ positives - limit
-        if split.any():  # θ moves the allowance between two rate rows
-            excess = excess[split > 0].max() + excess[split < 0].max()
-        excesses.append(np.max(excess))
+    forms = (one.linear_form(bound, np.zeros_like(positives)) for one in compared)
+    excesses = [(matrix @ positives - limit).max() for matrix, limit in forms]
     value = worst_value(constraint, compared, positives)
     assume(not np.isnan(value))  # a ratio of rates that are all 0 is not defined
     assert (max(excesses) <= 0) == constraint.is_met(value, bound)

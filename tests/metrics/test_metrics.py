@@ -28,7 +28,7 @@ from commod.metrics import (
     score_agreement,
     true_positive_rate_difference,
 )
-from commod.metrics._cells import fairness_of, group_shares
+from commod.metrics._people import group_shares
 
 FAIRNESS = {
     "demographic_parity": p_rule,
@@ -282,11 +282,9 @@ def test_group_rates_without_true_labels_know_the_selection_rate_only():
     assert set(table["a"]) == {"tpr", "fpr", "accuracy"}
 
 
-def test_the_kernel_gives_the_checked_values():
+def test_a_group_without_weight_has_no_share():
     decisions = np.array([True, False, True, True])
     codes, weight = np.array([0, 0, 1, 1]), np.array([1.0, 3.0, 1.0, 1.0])
-    value = fairness_of("demographic_parity", decisions, None, codes, 2, weight)
-    assert value == 0.25
     np.testing.assert_array_equal(group_shares(decisions, codes, 3, weight), [0.25, 1.0, math.nan])
 
 

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from commod.metrics._cells import Cells
+from commod.metrics._constraint import get_constraint
+from commod.metrics._people import People
 from commod.rivals import plug_in
 from commod.rivals.plug_in import (
     LinearProgramme,
@@ -264,7 +265,7 @@ def cells_at(index, shape):
     """Return cells of people in the given ones; two rows are those of both true labels."""
     row, group = np.divmod(index, shape[1])
     constraint = ("demographic_parity", "equalized_odds")[shape[0] - 1]
-    return Cells.of(constraint, group, shape[1], row == 0)
+    return People((get_constraint(constraint),), group, shape[1], row == 0)
 
 
 def counted_fairness(programme, multipliers, cells, weight, as_ratio):

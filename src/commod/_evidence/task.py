@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from commod._data.encoding import TermTable
 from commod._statistics.promises import drawn_rates
 from commod.metrics._cells import GroupComparison
 from commod.metrics._constraint import Constraint
+from commod.metrics._people import Bound, People
 
 N_FOLDS = 5
 MAX_ROWS_OF_PRICES = 400  # inequalities whose prices are sought: those with the least slack
@@ -112,6 +113,34 @@ class EvidenceTask:
     required: tuple[Required, ...]
     caps: Caps = Caps()
     is_new: bool = True
+
+    @classmethod
+    def of(cls, people: People, bounds: Sequence[Bound], **given: Any) -> EvidenceTask:
+        """Return the question for counted people and a bound per constraint.
+
+        `given` are the fields that people do not have.
+        """
+        n_cells, row = int(np.prod(people.shape)), people.row[:, None]
+        cell, share = np.where(people.index < 0, n_cells, people.index)[:, None], np.ones((1, 1))
+        if people.probabilities is not None:
+            cell = np.where(row < 0, n_cells, row * people.n_groups + np.arange(people.n_groups))
+            share = people.probabilities
+        required = [
+            Required.of(i, comparison, float(bound or 0.0))
+            for i, (some, bound) in enumerate(zip(people.by_rates, bounds, strict=True))
+            for comparison in some
+        ]
+        return cls(
+            cell=cell,
+            share=np.broadcast_to(share, cell.shape),
+            totals=people.weights.ravel(),
+            weight=people.weight_or_one,
+            people=people.each_or_one,
+            label=people.label,
+            constraints=people.constraints,
+            required=tuple(required),
+            **given,
+        )
 
     def __len__(self) -> int:
         return len(self.positive)
@@ -223,12 +252,7 @@ class EvidenceTask:
         chance = (self.expected(at) - self.values(at))[:, 0]
         slopes, constants, numbers = [], [], []
         for one in self.required:
-            form = one.comparison.linear_form(one.bound, rates[one.cells])
-            matrix, limit = form.matrix, form.bound
-            if len(one.comparison.tables) == 2:  # the sum of two gaps: every pair of inequalities
-                first, second = form.split > 0, form.split < 0
-                matrix = (matrix[first][:, None] + matrix[second][None]).reshape(-1, len(one.cells))
-                limit = (limit[first][:, None] + limit[second][None]).ravel()
+            matrix, limit = one.comparison.linear_form(one.bound, rates[one.cells])
             lost = self._lost_to_chance(one, rates, float(chance[one.constraint]))
             full = np.zeros((len(limit), self.n_cells))
             full[:, one.cells] = -matrix

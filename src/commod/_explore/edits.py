@@ -23,8 +23,7 @@ from commod._data.columns import column_without_values, plain
 from commod._data.encoding import Encoding, TermTable
 from commod._evidence.cut import evidence, path_of, stop_on
 from commod._evidence.search import costs_at
-from commod._evidence.task import N_FOLDS, with_bounds
-from commod._people import all_kept
+from commod._evidence.task import with_bounds
 from commod._record import ExpectedOnNewPeople
 from commod._record.edits import AnyEdit
 from commod._reporting.explain.explanation import expected_of
@@ -96,7 +95,7 @@ class FittedRows:
         update = type(self.update)(**params)
         update._check_parameters()
         update._take_reading(self.rows.reader)
-        problem = self.rows.problem.with_asked(update._asked()).in_asked_direction()
+        problem = replace(self.rows.problem, asked=update._asked()).in_asked_direction()
         update._store_fit(*find_asked(problem, keeps_columns=True))
         fitted = FittedRows(update, self.people)
         vars(fitted)["rows"] = EditRows(self.rows.reader, problem)
@@ -122,8 +121,9 @@ class FittedRows:
                 column_without_values(column.name, len(rows)) if column.name in locked else column
                 for column in rows.columns
             ]
-            known = self._problems[locked] = copy.copy(self.problem)
-            vars(known)["fold"] = replace(rows, columns=read, hashes=None).folds(N_FOLDS)
+            folded = copy.copy(rows)
+            vars(folded)["fold"] = replace(rows, columns=read, hashes=None).fold
+            known = self._problems[locked] = replace(self.problem, rows=folded)
         return known
 
     @cached_property
@@ -244,8 +244,8 @@ def _is_reached(problem: FitProblem, after: Mask, expectation: Expectation | Non
     if expectation is None:
         fairness = rows.fairness(problem.constraint, after)
         is_met = problem.constraint.is_met(fairness, problem.asked.target)
-        return bool(is_met) and problem.keeps_standing(after)
-    return expectation.is_reached and all_kept(problem.standing, expectation.standing_values)
+        return bool(is_met) and problem.keeps_others(problem.compared.other_values(after))
+    return expectation.is_reached and problem.keeps_others(expectation.other_values)
 
 
 def _expected(expectation: Expectation) -> ExpectedOnNewPeople | None:

@@ -594,13 +594,13 @@ class Comparison:
         Only updates that keep the constraints that stand count.
         """
         frame = self.frontiers[name].frame()
-        is_kept = [self._rows.keeps_standing(line) for line in frame.to_dict("records")]
+        is_kept = [self._rows.keeps_others(line) for line in frame.to_dict("records")]
         names = ["fairness", "accuracy", "change_rate"]
         fairness, accuracy, changes = frame[names].to_numpy(dtype=np.float64).T
         if name in self._updates:  # an update can always be left out
             fairness = np.append(fairness, self.base_fairness)
             accuracy, changes = np.append(accuracy, self.base_accuracy), np.append(changes, 0.0)
-            is_kept.append(self._rows.keeps_standing(self._rows.standing_values(self._rows.before)))
+            is_kept.append(self._rows.keeps_others(self._rows.other_values(self._rows.before)))
         is_good = self._rows.constraint.is_met(fairness, level) & np.array(is_kept)
         is_good = is_good & ((accuracy >= floor) | (floor == -np.inf))
         return float(changes[is_good].min()) if is_good.any() else float("nan")

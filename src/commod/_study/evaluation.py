@@ -19,14 +19,14 @@ from commod._data.disclosure import FEWEST_DESCRIBED, in_totals
 from commod._data.groups import read_groups
 from commod._data.labels import check_known_labels, check_length, read_labels
 from commod._data.tables import check_same_rows, n_rows_of
-from commod._people import Bound, People, all_kept
 from commod._text import label_text, n_of
 from commod.bounds._blind import BlindPeople
+from commod.bounds._general import fewest_changes
 from commod.bounds._limits import fewest_expected_changes
 from commod.exceptions import InputError
 from commod.metrics._changes import Sides, change_shares
 from commod.metrics._constraint import Constraint
-from commod.metrics._language import FairnessConstraint, bounded
+from commod.metrics._people import Bound, People, is_kept
 from commod.updates._fit_rows import read_strata
 from commod.updates._interface import AllowedChanges, Decisions, RawRows
 from commod.updates.base import BaseUpdate, expected_moves
@@ -40,8 +40,8 @@ EVERYBODY = slice(None)
 class EvaluationRows:
     """The rows that updates are measured on, with the base model's decisions `before` (n,).
 
-    - `people`: who is compared, and the constraints that the update states. Where rows stand for
-      many people, an update comes as the number of people of each row whose decision it changes.
+    - `people`: who is compared. Where rows stand for many people, an update comes as the number of
+      people of each row whose decision it changes.
     - `gain_raises`: whether the positive decision is the favourable one.
     - `n_groups_left_out`: groups that have too few fit rows, or none.
     - `in_totals`: the rows that totals count, all but those of very small groups left out. A report
@@ -50,6 +50,7 @@ class EvaluationRows:
     - `rows_word`: what these rows are called.
     - `scores` (n,): the base model's scores of that label; None where they are not known. They are
       not pickled: no file may hold columns.
+    - `bounds`: those that the update states; the first is None, because its target moves.
     """
 
     people: People
@@ -60,6 +61,7 @@ class EvaluationRows:
     outcome: str = ""
     rows_word: str = "fit rows"
     scores: NDArray[np.float64] | None = None
+    bounds: tuple[Bound, ...] = ()
 
     def __len__(self) -> int:
         return round(float(self._each[self.in_totals].sum()))
@@ -107,11 +109,6 @@ class EvaluationRows:
         return self.people.constraint
 
     @property
-    def standing(self) -> tuple[FairnessConstraint, ...]:
-        """Return the constraints that keep their bounds."""
-        return self.people.standing
-
-    @property
     def metric(self) -> str:
         """Return the metric of the constraint with the label that it counts."""
         return self.constraint.metric_of(self.outcome)
@@ -140,7 +137,8 @@ class EvaluationRows:
         n_gains, n_losses = (raised, lowered) if self.gain_raises else (lowered, raised)
         n_changes = raised + lowered
         if after.dtype == np.bool_:
-            limit = self._fewest(self.people.reached_bounds(after.astype(np.bool_)), allowed)
+            bounds = self.people.reached_bounds(after.astype(np.bool_), self.bounds)
+            limit = self._fewest(bounds, allowed)
         else:
             limit = self._fewest_expected(self.people.fairness(after))
         if n_changes < limit - ROUNDING * len(self) * (after.dtype != np.bool_):
@@ -157,7 +155,7 @@ class EvaluationRows:
             "n_losses": n_losses,
             "limit": limit / len(self),
             **self._outscoring(after),
-            **self.standing_values(after),
+            **self.other_values(after),
         }
 
     def _split(self, n_changed: NDArray[Any]) -> EvaluationRows:
@@ -170,14 +168,15 @@ class EvaluationRows:
         in_totals = counted if isinstance(counted, slice) else counted[twice]
         return replace(self, before=self.before[twice], people=people, in_totals=in_totals)
 
-    def standing_values(self, after: Decisions) -> dict[str, float]:
-        """Return the metrics of the constraints that stand, by their names."""
-        names = (one.constraint.name for one in self.standing)
-        return dict(zip(names, self.people.standing_values(after), strict=True))
+    def other_values(self, after: Decisions) -> dict[str, float]:
+        """Return the metrics of all constraints but the first one, by their names."""
+        names = (one.name for one in self.people.constraints[1:])
+        return dict(zip(names, self.people.other_values(after), strict=True))
 
-    def keeps_standing(self, figures: Mapping[str, float]) -> bool:
-        """Return whether measured figures keep the bounds of all constraints that stand."""
-        return all_kept(self.standing, [figures[one.constraint.name] for one in self.standing])
+    def keeps_others(self, figures: Mapping[str, float]) -> bool:
+        """Return whether measured figures keep the bounds of all constraints but the first one."""
+        others = zip(self.people.constraints[1:], self.bounds[1:], strict=True)
+        return all(is_kept(one, bound, figures[one.name]) for one, bound in others)
 
     def _outscoring(self, after: Decisions) -> dict[str, float]:
         """Return how often those who change score nearer to the other decision, by direction.
@@ -217,7 +216,7 @@ class EvaluationRows:
             return float("nan")
         if in_expectation and self.people.is_simple:
             return self._fewest_expected(fairness) / len(self)
-        bounds = self.people.looser(self.people.asked_bounds(fairness))
+        bounds = self.people.looser((fairness, *self.bounds[1:]))
         return self._fewest(bounds, allowed) / len(self)
 
     def blind_people(self, columns: Sequence[Column]) -> BlindPeople:
@@ -225,21 +224,16 @@ class EvaluationRows:
 
         `columns` have all rows.
         """
-        given, counted = self.people, self.people.group >= 0
-        return BlindPeople.of(
-            [column.take(counted) for column in columns],
-            self.constraint,
-            self.before[counted],
-            given.group[counted],
-            given.n_groups,
-            None if given.label is None else given.label[counted],
-        )
+        counted = self.people.group >= 0
+        taken = [column.take(counted) for column in columns]
+        people = replace(self.people.take(counted), constraints=(self.constraint,), each=None)
+        return BlindPeople.of(taken, people, self.before[counted])
 
     def _fewest(self, bounds: Sequence[Bound], allowed: AllowedChanges) -> float:
         """Return the fewest changes that keep bounds, or a lower bound; NaN where none do."""
         moves = {"may_raise": allowed.may_raise, "may_lower": allowed.may_lower}
-        known = self.people.fewest(self.before, bounds, is_rough=True, **moves)
-        return float("nan") if known is None else float(known[0])
+        known = fewest_changes(self.people, self.before, bounds, is_rough=True, **moves)
+        return float("nan") if known is None else float(known.lower_bound)
 
     def _fewest_expected(self, fairness: float) -> float:
         """Return the fewest expected changes where decisions may be random; NaN where undefined."""
@@ -318,8 +312,9 @@ def read_evaluation_rows(
     is_hidden = (numbers < 0) & (groups.sizes < FEWEST_DESCRIBED)
     counted = in_totals(groups.codes, is_hidden, int((~groups.is_known).sum()))
     group, label = np.append(numbers, -1)[groups.codes], _read_true_labels(update, rows.y, n)
-    strata = read_strata(update._stated().constraints, rows.X, group, len(compared), label)
-    people = People(stated_of(update), group, len(compared), label=label, strata=strata)
+    constraints = update._stated().constraints
+    strata = read_strata(constraints, rows.X, group, len(compared), label)
+    people = People(constraints, group, len(compared), label=label, strata=strata)
     return rows_of_update(
         update,
         counted=counted,
@@ -331,17 +326,13 @@ def read_evaluation_rows(
     )
 
 
-def stated_of(update: BaseUpdate) -> tuple[FairnessConstraint, ...]:
-    """Return the constraints of an update; the target of the first one moves."""
-    return bounded(update._stated().constraints[0]), *update._standing()
-
-
 def rows_of_update(update: BaseUpdate, *, counted: Mask, **rows: Any) -> EvaluationRows:
     """Return rows with what a fitted update states; totals have those that are `counted` (n,)."""
     return EvaluationRows(
         gain_raises=bool(update._favorable_label == update._pos_label),
         in_totals=EVERYBODY if counted.all() else counted,
         outcome=label_text(None, plain(update._pos_label)),
+        bounds=update._bounds(),
         **rows,
     )
 

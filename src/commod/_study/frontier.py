@@ -24,7 +24,6 @@ from commod._data.columns import Column, plain
 from commod._data.disclosure import FEWEST_DESCRIBED, in_totals
 from commod._data.encoding import TermTable
 from commod._data.parameters import check_choice, check_flag, check_number_parameter
-from commod._people import all_kept
 from commod._record import Card, Estimate, Segments, Step, TradeOff
 from commod._reporting.explain import SegmentFinder, make_card
 from commod._reporting.explain.segments import FrameColumns
@@ -37,7 +36,6 @@ from commod._study.evaluation import (
     each_warning_once,
     read_evaluation_rows,
     rows_of_update,
-    stated_of,
 )
 from commod._study.pictures import (
     COLOR_LABELS,
@@ -353,7 +351,8 @@ def frontier_frame(
 
 def counted_rows(update: BaseUpdate, rows: FitRows) -> EvaluationRows:
     """Return lines of counts as rows to measure on; scores of single people are not known."""
-    people = replace(rows.compared(stated_of(update)), weight=None, each=np.rint(rows.each))
+    people = rows.compared(update._stated().constraints)
+    people = replace(people, weight=None, each=np.rint(rows.each))
     sizes = np.bincount(rows.groups.codes, rows.each, minlength=len(rows.groups.labels))
     is_hidden = ~rows.is_large_group & (sizes < FEWEST_DESCRIBED)
     return rows_of_update(
@@ -634,7 +633,7 @@ class Frontier:
             )
         if target is not None:
             is_good = (
-                is_within & self._rows.constraint.is_met(fairness, target) & self._keeps_standing
+                is_within & self._rows.constraint.is_met(fairness, target) & self._keeps_others
             )
             if is_good.any():
                 candidate: Any = self._cheapest(is_good, changes).candidate
@@ -657,15 +656,15 @@ class Frontier:
         return self._cheapest(is_good, changes).candidate.build()
 
     @property
-    def _keeps_standing(self) -> NDArray[np.bool_]:
-        """Return which updates keep the bounds of the constraints that stand, shape (m,).
+    def _keeps_others(self) -> NDArray[np.bool_]:
+        """Return which updates keep the bounds of all constraints but the first one, shape (m,).
 
         That is measured, or expected where updates are selected by what is expected.
         """
         if not self._uses_expectations:
-            return np.array([self._rows.keeps_standing(figures) for figures in self._figures])
+            return np.array([self._rows.keeps_others(figures) for figures in self._figures])
         known = [getattr(point.candidate, "expectation", None) for point in self.points]
-        kept = [one is None or all_kept(self._rows.standing, one.standing_values) for one in known]
+        kept = [one is None or self._rows.keeps_others(one.values) for one in known]
         return np.array(kept, dtype=bool)
 
     @property

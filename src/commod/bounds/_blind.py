@@ -22,12 +22,12 @@ from commod._data.labels import check_length
 from commod._data.tables import check_same_rows
 from commod._evidence.cut import best_stop, evidence
 from commod._evidence.search import Pricing, priced_rows
-from commod._evidence.task import N_FOLDS, EvidenceTask, Required, with_bounds
+from commod._evidence.task import N_FOLDS, EvidenceTask, with_bounds
 from commod._text import n_of
-from commod.bounds._counts import read_problem, read_target, simple_requirement
+from commod.bounds._counts import read_problem, simple_requirement
 from commod.exceptions import InputError
-from commod.metrics._cells import Cells
-from commod.metrics._constraint import Constraint, ConstraintLike
+from commod.metrics._constraint import ConstraintLike
+from commod.metrics._people import People, read_target
 
 N_BOOTSTRAPS = 100  # of the interval
 LEVEL = 0.95
@@ -112,7 +112,7 @@ def blind_changes(
     )
     columns = read_columns(X)
     check_length(columns[0].values, "X", rows.n_rows)
-    people = BlindPeople.of(columns, constraint, rows.given.decisions, *rows.people)
+    people = BlindPeople.of(columns, rows.people(constraint), rows.given.decisions)
     return people.fewest(float(target), may_raise=rows.may_raise, may_lower=rows.may_lower)
 
 
@@ -135,20 +135,17 @@ class BlindPeople:
     def of(
         cls,
         columns: Sequence[Column],
-        constraint: Constraint,
+        people: People,
         decisions: Mask,
-        group: NDArray[np.intp],
-        n_groups: int,
-        label: Mask | None,
     ) -> BlindPeople:
-        """Return people with these columns, decisions, groups and true labels; models learn them.
+        """Return people with these columns and decisions; models learn their groups and labels.
 
         Everybody's probabilities come from the rows of other folds.
         """
         hashes = row_hashes(columns)
-        task = _task(constraint, decisions, group, n_groups, label, hashes)
+        task = _task(people, decisions, hashes)
         if task.smallest_base < MIN_CELL:
-            among = " and true label" if constraint.needs_labels else ""
+            among = " and true label" if people.constraint.needs_labels else ""
             found = n_of(task.smallest_base, "person")
             raise InputError(
                 f"The smallest group{among} that is compared has {found}; the blind limit needs at "
@@ -202,21 +199,12 @@ class BlindPeople:
         return task, score * (1 + 1e-9 * (self.hashes / 2.0**64))
 
 
-def _task(
-    constraint: Constraint,
-    decisions: Mask,
-    group: NDArray[np.intp],
-    n_groups: int,
-    label: Mask | None,
-    hashes: NDArray[np.uint64],
-) -> EvidenceTask:
+def _task(people: People, decisions: Mask, hashes: NDArray[np.uint64]) -> EvidenceTask:
     """Return the question whom to change; people have no terms, but probabilities of cells."""
-    n = len(decisions)
-    table = Cells.of(constraint, group, n_groups, label)
-    ones, none = np.ones(n), np.zeros(0)
-    sizes = table.totals(ones)
-    compared = [one.per_rate(sizes.ravel()) for one in table.comparisons(0, sizes)]
-    return EvidenceTask(
+    none, everybody = np.zeros(0), np.ones(len(decisions), dtype=bool)
+    return EvidenceTask.of(
+        people,
+        [people.constraint.least_fair],
         terms=Encoding(()).encode([]),
         column=none.astype(np.intp),
         is_level=none.astype(bool),
@@ -225,18 +213,10 @@ def _task(
         pinned=none,
         fold=(hashes % np.uint64(N_FOLDS)).astype(np.int8),
         positive=decisions,
-        distance=np.zeros(n),
-        may_change=ones.astype(bool),
-        cell=np.where(table.index < 0, sizes.size, table.index)[:, None],
-        share=np.ones((n, 1)),
-        totals=sizes.ravel(),
-        sizes=sizes.ravel(),
-        is_known=ones.astype(bool),
-        weight=ones,
-        people=ones,
-        label=label,
-        constraints=(constraint,),
-        required=tuple(Required.of(0, one, constraint.least_fair) for one in compared),
+        distance=np.zeros(len(decisions)),
+        may_change=everybody,
+        sizes=people.weights.ravel(),
+        is_known=everybody,
         is_new=False,
     )
 

@@ -34,7 +34,6 @@ from commod.bounds._counts import (
     CountProblem,
     Flips,
     read_problem,
-    read_target,
     simple_requirement,
     solve_fewest_changes,
 )
@@ -50,8 +49,8 @@ from commod.bounds._levels import (
     solve_one_rate_row,
 )
 from commod.exceptions import InputError
-from commod.metrics._cells import Cells
 from commod.metrics._constraint import ConstraintLike
+from commod.metrics._people import read_target
 
 IndexArray = NDArray[np.intp]
 
@@ -346,17 +345,17 @@ def minimal_cost(
         y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
     )
     cost, is_open = check_costs(change_cost, rows.n_rows), _read_mask(may_change, rows.n_rows)
-    cells, decisions = Cells.of(constraint, *rows.people).index, rows.given.decisions
+    people, decisions = rows.people(constraint), rows.given.decisions
     raising, lowering = (
-        SortedChanges.of(cells, cost, is_open & may_move, problem.sizes.size)
+        SortedChanges.of(people.index, cost, is_open & may_move, problem.sizes.size)
         for may_move in (~decisions & problem.may_raise, decisions & problem.may_lower)
     )
     changed = _cheapest_rows(problem, raising, lowering, bound)
     if changed is None:
         return MinimalCost(math.inf, None, math.nan, {})
-    codes, n_groups, _ = rows.people
-    moved, step = codes[changed], np.where(decisions[changed], -1, 1)
-    by_direction = [sign * np.bincount(moved[step == sign], minlength=n_groups) for sign in (1, -1)]
+    moved, step = people.group[changed], np.where(decisions[changed], -1, 1)
+    size = people.n_groups
+    by_direction = [sign * np.bincount(moved[step == sign], minlength=size) for sign in (1, -1)]
     flips = rows.flips(np.array(by_direction))
     return MinimalCost(math.fsum(cost[changed]), len(changed), len(changed) / rows.n_rows, flips)
 

@@ -7,13 +7,10 @@ import sys
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Rational, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from commod._data.arrays import Mask
 from commod._data.groups import GroupedDecisions, read_decisions
 from commod._data.labels import is_label_in
 from commod._data.parameters import check_choice
@@ -25,39 +22,15 @@ from commod.bounds._levels import (
     solve_rate_rows,
 )
 from commod.exceptions import InputError
-from commod.metrics._cells import Cells, count_cells
-from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint, missing_labels
+from commod.metrics._constraint import Constraint, missing_labels
+from commod.metrics._fairness import people_of
 from commod.metrics._language import AllOf
 from commod.metrics._named_constraints import read_constraints
+from commod.metrics._people import People
 
 Flips = dict[tuple[Hashable, Any, Any], int]
 
 DIRECTIONS = ("any", "gains_only", "losses_only")
-
-
-def read_target(constraints: ConstraintLike, target: Any) -> Fraction:
-    """Return the exact fraction to compare the exact value of the metric with.
-
-    A metric is computed exactly and then rounded to a float. So the values that pass ``>= 0.8``
-    begin halfway between 0.8 and the float below it; 4/5 is among them. No table of counts has
-    a value exactly halfway between two floats. A fraction or an integer is used as it is.
-    """
-    constraint = get_constraint(constraints)
-    largest, is_floor = constraint.largest, constraint.higher_is_fairer
-    is_number = isinstance(target, Real) and not isinstance(target, bool | np.bool_)
-    if not is_number or not 0 <= target <= largest or (is_floor and target == 0):
-        opening = "(" if is_floor else "["
-        raise InputError(
-            f"target={target!r} must be a number in {opening}0, {largest:g}]: it is a "
-            f"{'floor' if is_floor else 'ceiling'} on the {constraint.metric}.",
-            parameter="target",
-        )
-    if isinstance(target, Rational):
-        return Fraction(int(target.numerator), int(target.denominator))
-    value = float(str(target))  # a 32-bit 0.8 means 0.8, not 0.800000011920929
-    neighbour = math.nextafter(value, -math.inf if is_floor else math.inf)
-    (a, b), (c, d) = value.as_integer_ratio(), neighbour.as_integer_ratio()
-    return Fraction(a * d + b * c, 2 * b * d)
 
 
 @dataclass(frozen=True)
@@ -199,14 +172,13 @@ class LimitRows:
         """Return the number of people."""
         return len(self.given.decisions)
 
-    @property
-    def people(self) -> tuple[NDArray[np.intp], int, Mask | None]:
-        """Return the group of each row, the number of groups, and where the label is positive."""
-        return self.given.groups.codes, len(self.given.groups.labels), self.given.outcomes
+    def people(self, *constraints: Constraint) -> People:
+        """Return the rows as people whom these constraints compare."""
+        return people_of(self.given, *constraints)
 
     def problem(self, constraint: Constraint) -> CountProblem:
         """Return the counts to change; refuse a rate over nobody."""
-        counts = count_cells(Cells.of(constraint, *self.people), self.given.decisions)
+        counts = self.people(constraint).counts(self.given.decisions)
         for rate, size in zip(constraint.rate_rows, counts[0], strict=True):
             empty = np.flatnonzero(size == 0)
             if len(empty):

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from commod._data.arrays import Floats
+from commod._data.arrays import Floats, Mask
 from commod.bounds._integer import (
     TIGHTER,
     Answer,
@@ -31,8 +31,41 @@ from commod.bounds._integer import (
 )
 from commod.bounds._levels import IntArray, RateRowCounts, solve_rate_rows
 from commod.metrics._cells import GroupComparison, Measures
+from commod.metrics._people import Bound, People, read_target
 
 TIME_LIMIT = 5.0  # seconds
+
+
+def fewest_changes(
+    people: People, before: Mask, bounds: Sequence[Bound], *, any_tie: bool = True, **moves: Any
+) -> Answer | None:
+    """Return the fewest changes of decisions `before` (n,) that keep bounds, one per constraint.
+
+    `moves` are those of `fewest_changes_of`: who may change, and how long the search may take.
+    None where nothing can be compared, or no decisions are enough.
+
+    Examples
+    --------
+    >>> from commod.metrics._constraint import get_constraint
+    >>> group, before = np.array([0, 0, 1, 1]), np.array([True, True, True, False])
+    >>> people = People((get_constraint("demographic_parity"),), group, 2)
+    >>> fewest_changes(people, before, [0.8]).n_changes
+    1
+    """
+    sizes, positives = people.counts(before)
+    known = [bound for bound in bounds if bound is not None and not np.isnan(float(bound))]
+    if len(known) < len(bounds):
+        return None
+    if people.is_simple:
+        if people.n_groups < 2 or not sizes.all():
+            return None
+        if not people.constraint.is_ratio or known[0] > 0:  # every ratio is at least 0
+            known = [read_target(people.constraint, known[0])]
+    if not all(people.by_counts):
+        return None
+    pairs = zip(people.by_counts, known, strict=True)
+    compared = [(one, bound) for some, bound in pairs for one in some]
+    return fewest_changes_of(compared, sizes, positives, any_tie=any_tie, **moves)
 
 
 def fewest_changes_of(

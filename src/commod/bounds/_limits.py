@@ -20,17 +20,15 @@ from commod.bounds._counts import (
     check_simple,
     read_problem,
     read_requirements,
-    read_target,
     simple_requirement,
     solve_best_fairness,
 )
-from commod.bounds._general import TIME_LIMIT, fewest_changes_of
+from commod.bounds._general import TIME_LIMIT, fewest_changes
 from commod.bounds._levels import IntArray, RateRowCounts, relaxed_gap_costs
 from commod.exceptions import InputError
-from commod.metrics._cells import Cells, count_cells
 from commod.metrics._constraint import Constraint, ConstraintLike, missing_labels
-from commod.metrics._fairness import strata_on_rows
 from commod.metrics._named_constraints import read_constraints
+from commod.metrics._people import read_target
 
 
 @dataclass(frozen=True, repr=False)
@@ -182,31 +180,19 @@ def minimal_changes(
         raise missing_labels(next(c for c in requirements.constraints if c.needs_labels))
     given = y_true, y_pred, sensitive_features
     rows = LimitRows.read(*given, direction, pos_label, favorable_label, control_features)
-    strata = {}
     for constraint in requirements.constraints:
-        found = strata_on_rows(constraint, rows.given)
-        if found is None:
-            rows.problem(constraint)
-        else:
-            strata[constraint] = found
-    cells = Cells.of(requirements.constraints, *rows.people, strata=strata)
-    sizes, before = count_cells(cells, rows.given.decisions)
-    # The values of one simple constraint are exact fractions; others are rounded to some digits.
-    is_simple = len(bounds) == 1 and requirements.constraints[0].is_simple
-    compared = [
-        (comparison, targets[i] if is_simple else float(bound))
-        for i, bound in enumerate(bounds)
-        for comparison in cells.comparisons(i, sizes.astype(np.float64))
-    ]
+        if constraint.within is None:
+            rows.problem(constraint)  # refuses a rate over nobody
     check_number_parameter(time_limit, "time_limit", (int, float), min_val=0)
-    limit = fewest_changes_of(
-        compared,
-        sizes,
-        before,
+    limit = fewest_changes(
+        rows.people(*requirements.constraints),
+        rows.given.decisions,
+        targets if requirements.constraints[0].is_simple and not bounds[1:] else bounds,
         may_raise=rows.may_raise,
         may_lower=rows.may_lower,
         prefer_raising=rows.prefer_raising,
         time_limit=time_limit,
+        any_tie=False,
     )
     lower_bound = None if limit is None else int(limit.lower_bound)
     if limit is None or limit.moves is None or limit.n_changes is None:
@@ -364,7 +350,7 @@ def minimal_expected_changes(
         y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
     )
     counts = np.stack([problem.sizes - problem.positives, problem.positives], axis=1)
-    codes, n_groups, _ = rows.people
+    codes, n_groups = rows.given.groups.codes, len(rows.given.groups.labels)
     cells = n_groups * rows.given.decisions + codes
     people = np.bincount(cells, minlength=2 * n_groups).reshape(2, n_groups)
     most = np.array([[rows.may_raise], [rows.may_lower]]) & (people > 0)

@@ -11,24 +11,22 @@ decisions of people only through a constraint, depends on x alone:
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import Any, Literal, NamedTuple
+from itertools import permutations
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.arrays import Floats, Mask
-from commod._text import n_of
-from commod.exceptions import InputError
-from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
+from commod.metrics._constraint import Constraint
 from commod.metrics._measures import Measure, Weights
 
 IntArray = NDArray[np.intp]
 
 Kind = Literal["ratio", "difference", "floor", "ceiling"]
+DIGITS = 12  # of a value: rates are ratios of counts, so more digits are rounding errors
 
 
 @dataclass(frozen=True)
@@ -94,14 +92,6 @@ class Measures:
         return Measures(slopes, values - slopes @ x, np.ones_like(values))
 
 
-class LinearForm(NamedTuple):
-    """Inequalities matrix @ x ≤ bound + split·θ, where θ is free; `split` is 0 for one table."""
-
-    matrix: Floats
-    bound: Floats
-    split: Floats
-
-
 @dataclass(frozen=True)
 class GroupComparison:
     """How the numbers of some groups are compared; its value is one number.
@@ -140,49 +130,44 @@ class GroupComparison:
         np.divide(lowest[0], highest[0], out=result, where=highest[0] > 0)
         return result
 
-    def linear_form(self, bound: float, x: Floats) -> LinearForm:
-        """Return the bound as linear inequalities, which are exact where measures are linear.
+    def linear_form(self, bound: float, x: Floats) -> tuple[Floats, Floats]:
+        """Return the bound as inequalities matrix @ x ≤ limit, exact where measures are linear.
 
-        Otherwise, they are those of the tangents at `x` (A,). There is one inequality per table
-        and ordered pair of groups, or one per group for a floor or a ceiling. Two tables get half
-        of the bound each, and θ moves allowance between them.
+        Otherwise, they are those of the tangents at `x` (A,). There is one inequality per ordered
+        pair of groups, or one per group for a floor or a ceiling. The sum of two differences has
+        one per choice of a pair for each of them.
         """
         lines = [table.linearised(x) for table in self.tables]
         if self.kind in ("floor", "ceiling"):
             sign = -1.0 if self.kind == "floor" else 1.0
-            matrix = sign * lines[0].numerator
-            limit = sign * (bound - lines[0].constant)
-            return LinearForm(matrix, limit, np.zeros(len(limit)))
-        pairs = [(i, j) for i in range(len(self.groups)) for j in range(len(self.groups)) if i != j]
-        low, high = np.array(pairs).T
+            return sign * lines[0].numerator, sign * (bound - lines[0].constant)
+        low, high = np.array(list(permutations(range(len(self.groups)), 2))).T
         factor, allowance = (bound, 0.0) if self.kind == "ratio" else (1.0, bound / len(lines))
         slopes = [factor * line.numerator[high] - line.numerator[low] for line in lines]
         limits = [allowance - factor * line.constant[high] + line.constant[low] for line in lines]
-        split = np.repeat((1.0, -1.0) if len(lines) == 2 else (0.0,), len(pairs))
-        return LinearForm(np.vstack(slopes), np.concatenate(limits), split)
+        if len(lines) == 1:
+            return slopes[0], limits[0]
+        sums = slopes[0][:, None] + slopes[1][None]
+        return sums.reshape(-1, sums.shape[2]), np.add.outer(*limits).ravel()
 
 
 # ---------------------------------------------------------------------------------------------
 # From a constraint to comparisons
 
 
-class CellRows(NamedTuple):
-    """What each row of a table of cells holds: `stratum` (R,) and true label (R,).
-
-    A stratum of −1 is left out of the constraint. `label` is 1, 0, or −1 where both labels count.
-    """
-
-    stratum: IntArray
-    label: IntArray
-
-
 def comparisons(
-    constraint: Constraint, rows: CellRows, sizes: Floats, is_compared: Mask
+    constraint: Constraint,
+    row_strata: IntArray,
+    row_label: IntArray,
+    sizes: Floats,
+    is_compared: Mask,
 ) -> list[GroupComparison]:
     """Return the comparisons of a constraint, one per stratum, or one for their average.
 
-    `sizes` (R, G) is the weight of the people of each cell, and `is_compared` (n_strata, G) says
-    which groups are compared in a stratum. A stratum without enough groups has no comparison.
+    Each row of cells has a stratum, `row_strata` (R,), −1 where the constraint leaves it out, and a
+    true label, `row_label` (R,): 1, 0, or −1 where both labels count. `sizes` (R, G) is the weight
+    of the people of each cell, and `is_compared` (n_strata, G) says which groups are compared in a
+    stratum. A stratum without enough groups has no comparison.
     """
     strata = [
         s for s, compared in enumerate(is_compared) if compared.sum() >= constraint.min_groups
@@ -198,10 +183,11 @@ def comparisons(
     for stratum, members, groups in blocks:
         if len(groups) < constraint.min_groups:
             continue
+        rows = [np.flatnonzero(row_strata == s) for s in members]
         tables = [
             _average_of(
-                [_measures(measure, rows, sizes, s, groups) for s in members],
-                _people_counted(measure, rows, sizes, members),
+                [_measures(measure, own, row_label, sizes, groups) for own in rows],
+                [sizes[own][_is_counted(measure, row_label[own])].sum(axis=0) for own in rows],
                 groups,
             )
             for measure in constraint.measures
@@ -214,15 +200,15 @@ def comparisons(
 
 
 def _measures(
-    measure: Measure, rows: CellRows, sizes: Floats, stratum: int, groups: IntArray
+    measure: Measure, rows: IntArray, row_label: IntArray, sizes: Floats, groups: IntArray
 ) -> Measures:
-    """Return a measure of `groups` (m,) in one stratum as functions of x."""
+    """Return a measure of `groups` (m,) in the `rows` of one stratum as functions of x."""
     shape = (len(groups), *sizes.shape)
     parts = []
     for weights in (measure.numerator, measure.denominator):
         slopes, constant = np.zeros(shape), np.zeros(len(groups))
-        for r in np.flatnonzero(rows.stratum == stratum):
-            of_positive, of_negative = _weights_in(weights, int(rows.label[r]))
+        for r in rows:
+            of_positive, of_negative = _weights_in(weights, int(row_label[r]))
             slopes[np.arange(len(groups)), r, groups] = of_positive - of_negative
             constant += of_negative * sizes[r, groups]
         parts.append((slopes.reshape(len(groups), -1), constant))
@@ -238,24 +224,25 @@ def _weights_in(weights: Weights, label: int) -> tuple[float, float]:
     return weights.tp, weights.fn  # the weights are those of false ones where both labels count
 
 
-def _people_counted(
-    measure: Measure, rows: CellRows, sizes: Floats, strata: Sequence[int]
-) -> Floats:
-    """Return the people of each stratum and group whom a measure counts, (n_strata, G)."""
-    is_counted = np.ones(len(rows.label), dtype=bool)
+def _is_counted(measure: Measure, label: IntArray) -> Mask:
+    """Return whether a measure counts the people of rows with these labels."""
     if measure.needs_labels and measure.label is not None:
-        is_counted = rows.label == int(measure.label)
-    return np.stack([sizes[is_counted & (rows.stratum == s)].sum(axis=0) for s in strata])
+        return label == int(measure.label)
+    return np.ones(len(label), dtype=bool)
 
 
-def _average_of(tables: Sequence[Measures], people: Floats, groups: IntArray) -> Measures:
+def _average_of(
+    tables: Sequence[Measures], counted: Sequence[Floats], groups: IntArray
+) -> Measures:
     """Return the average of measures over strata, weighted by the share of people in each.
 
-    `people` (n_strata, G) are those whom the measures count, and `groups` (m,) are compared. Where
-    denominators move, numerators and denominators are averaged, and then divided.
+    `counted` are the people of all groups whom the measure counts in each stratum, (G,), and
+    `groups` (m,) are compared. Where denominators move, numerators and denominators are averaged,
+    and then divided.
     """
     if len(tables) == 1:
         return tables[0]
+    people = np.stack(counted)
     shares = people.sum(axis=1) / people.sum()
     factors = shares[:, None] / people[:, groups]  # each group counts as its stratum does
 
@@ -272,203 +259,6 @@ def _average_of(tables: Sequence[Measures], people: Floats, groups: IntArray) ->
     )
 
 
-# ---------------------------------------------------------------------------------------------
-# Put people into the cells, and measure constraints on them
-
-Events = Mask | Floats  # where the event happened, or its probability
-
-MAX_STRATA = 200  # that are compared: a search looks at each of them, and so do people
-DIGITS = 12  # of a value: rates are ratios of counts, so more digits are rounding errors
-
-
-@dataclass(frozen=True)
-class Strata:
-    """The strata of one constraint: `codes` (n,) index `labels`; −1 where a stratum is left out.
-
-    `is_compared` (n_strata, G) says which groups have enough rows there. `n_left_out` is the number
-    of strata that are left out, because fewer groups than the constraint needs are large enough.
-    """
-
-    codes: IntArray
-    labels: tuple[Hashable, ...]
-    is_compared: Mask
-    n_left_out: int = 0
-
-    @classmethod
-    def everybody(cls, n_rows: int, n_groups: int) -> Strata:
-        """Return one stratum of all people, where all groups are compared."""
-        codes = np.broadcast_to(np.intp(0), n_rows)  # takes no memory
-        return cls(codes, ("",), np.ones((1, n_groups), dtype=bool))
-
-    def take(self, index: IntArray) -> Strata:
-        """Return the strata of the rows `index` (m,); the same groups are compared."""
-        return replace(self, codes=self.codes[index])
-
-
-def strata_of(
-    constraint: Constraint,
-    codes: IntArray,
-    labels: Sequence[Hashable],
-    group: IntArray,
-    n_groups: int,
-    label: Mask | None,
-    is_counted: Mask | None = None,
-    n_people: IntArray | None = None,
-) -> Strata:
-    """Return the strata of a conditional constraint; `codes` (n,) index the values `labels`.
-
-    A group is compared in a stratum where every number that is compared counts at least `min_rows`
-    of its rows: all of them, or those with one true label. Only rows `is_counted` (n,) count; all
-    of them if None. A row stands for one person, or for `n_people` (n,). An average over strata
-    needs the same groups everywhere, so it leaves out strata where one of them is too small.
-    """
-    assert constraint.within is not None
-    kept = group >= 0 if is_counted is None else (group >= 0) & is_counted
-    smallest = np.full((len(labels), n_groups), np.iinfo(np.int64).max)
-    for measure in constraint.measures:
-        only = measure.label if measure.needs_labels else None
-        counted = kept if only is None or label is None else kept & (label == only)
-        cell = codes[counted] * n_groups + group[counted]
-        people = None if n_people is None else n_people[counted]
-        sizes = np.bincount(cell, people, minlength=smallest.size).reshape(smallest.shape)
-        smallest = np.minimum(smallest, sizes.astype(np.int64))
-    is_large = smallest >= max(constraint.within.min_rows, 1)
-    needed = n_groups if constraint.within.over == "average" else constraint.min_groups
-    is_kept = is_large.sum(axis=1) >= needed
-    _check_strata(constraint, is_kept, smallest)
-    number = np.where(is_kept, np.cumsum(is_kept) - 1, -1)
-    names = tuple(name for name, keep in zip(labels, is_kept.tolist(), strict=True) if keep)
-    n_left_out = len(labels) - len(names)
-    return Strata(number[codes], names, is_large[is_kept], n_left_out)
-
-
-def _check_strata(constraint: Constraint, is_kept: Mask, smallest: NDArray[np.int64]) -> None:
-    """Refuse a condition that leaves nothing to compare, or too much."""
-    within = constraint.within
-    assert within is not None
-    n_kept = int(is_kept.sum())
-    needed = "every group" if within.over == "average" else n_of(constraint.min_groups, "group")
-    if not n_kept:
-        which = "second largest" if constraint.min_groups > 1 else "largest"
-        most = f"the {which} group of a stratum has"
-        second = np.sort(smallest, axis=1)[:, -min(constraint.min_groups, smallest.shape[1])]
-        raise InputError(
-            f"within={within.column!r} leaves nothing to compare: none of its "
-            f"{n_of(len(is_kept), 'stratum')} has {needed} with at least "
-            f"min_rows={within.min_rows} rows that count; {most} "
-            f"{int(second.max()):,} at most. Merge values of the column, or lower min_rows.",
-            parameter="constraints",
-        )
-    if n_kept > MAX_STRATA:
-        raise InputError(
-            f"within={within.column!r} has {n_kept:,} strata that are large enough, and at most "
-            f"{MAX_STRATA} can be compared. Merge values of the column (cut a number into bins), "
-            "or raise min_rows.",
-            parameter="constraints",
-        )
-
-
-@dataclass(frozen=True)
-class Cells:
-    """The cell of each of n people for one constraint, or for several at once.
-
-    - `index` (n,): the cell, row · G + group; −1 for people whom no constraint counts.
-    - `stratum` (n,): the combination of strata; its cells are the same number for each of them.
-    - `rows`: what each row of cells holds for each constraint, as their strata differ.
-    - `is_compared`: for each constraint, which groups are compared in each of its strata.
-    - `probabilities` (n, G): those of the groups where these are not known. `index` is then the
-      most likely cell, and sums are expectations.
-
-    Demographic parity of all people has one row. Equalized odds has two: people with a positive
-    true label, then those with a negative one.
-    """
-
-    constraints: tuple[Constraint, ...]
-    index: IntArray
-    stratum: IntArray
-    n_groups: int
-    rows: tuple[CellRows, ...]
-    is_compared: tuple[Mask, ...]
-    probabilities: Floats | None = None
-
-    @classmethod
-    def of(
-        cls,
-        constraints: ConstraintLike | Sequence[Constraint],
-        group: IntArray,
-        n_groups: int,
-        label: Mask | None,
-        *,
-        strata: Mapping[Constraint, Strata] | None = None,
-        probabilities: Floats | None = None,
-    ) -> Cells:
-        """Return the cells of the people whose `group` (n,) is not −1.
-
-        There is one row per combination of strata and true label. A constraint that needs no labels
-        adds up both. `strata` are those of the constraints that have a condition.
-        """
-        if isinstance(constraints, str | Constraint):
-            constraints = [get_constraint(constraints)]
-        everybody = Strata.everybody(len(group), n_groups)
-        known = strata or {}
-        parts = [everybody if one.within is None else known[one] for one in constraints]
-        labels = _labels_of(constraints)
-        joint, members = _joint_strata([one.codes for one in parts])
-        index = np.full(len(group), -1, dtype=np.intp)
-        for i, value in enumerate(labels):
-            counted = group >= 0
-            if value is not None:
-                assert label is not None
-                counted &= label == value
-            row = joint * len(labels) + i
-            index = np.where(counted, row * n_groups + group, index)
-        label_rows = np.tile([-1 if v is None else int(v) for v in labels], len(members[0]))
-        rows = tuple(CellRows(np.repeat(m, len(labels)), label_rows) for m in members)
-        compared = tuple(one.is_compared for one in parts)
-        return cls(tuple(constraints), index, joint, n_groups, rows, compared, probabilities)
-
-    def take(self, people: NDArray[Any]) -> Cells:
-        """Return the cells of some people: a mask (n,), or places (m,)."""
-        shares = self.probabilities
-        return replace(
-            self,
-            index=self.index[people],
-            stratum=self.stratum[people],
-            probabilities=None if shares is None else shares[people],
-        )
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Return (R, G)."""
-        return len(self.rows[0].label), self.n_groups
-
-    @property
-    def row(self) -> IntArray:
-        """Return the row of cells that counts each person, (n,); −1 if none does."""
-        return np.where(self.index < 0, -1, self.index // self.n_groups)
-
-    def totals(self, values: Floats) -> Floats:
-        """Return the sum of `values` (n,) in each cell, (R, G); an expected one for chances."""
-        if self.probabilities is not None:
-            n_rows = self.shape[0]
-            expected = [
-                np.bincount(self.row + 1, values * shares, minlength=n_rows + 1)[1:]
-                for shares in self.probabilities.T
-            ]
-            return np.stack(expected, axis=1).astype(np.float64, copy=False)
-        n_cells = self.shape[0] * self.shape[1]
-        sums = np.bincount(self.index + 1, values, minlength=n_cells + 1)[1:]
-        return np.asarray(sums, dtype=np.float64).reshape(self.shape)
-
-    def comparisons(self, i: int, sizes: Floats) -> list[GroupComparison]:
-        """Return the comparisons of the i-th constraint where cells have `sizes` (R, G)."""
-        return comparisons(self.constraints[i], self.rows[i], sizes, self.is_compared[i])
-
-    def value(self, i: int, sizes: Floats, positives: Floats) -> float:
-        """Return the i-th constraint's metric from counts of shape (R, G); NaN if not defined."""
-        return worst_value(self.constraints[i], self.comparisons(i, sizes), positives.ravel())
-
-
 def worst_value(
     constraint: Constraint, compared: Sequence[GroupComparison], positives: Floats
 ) -> float:
@@ -481,107 +271,3 @@ def worst_value(
         return float("nan")
     worst = values.min() if constraint.higher_is_fairer else values.max()
     return round(float(worst), DIGITS)
-
-
-def _labels_of(constraints: Sequence[Constraint]) -> tuple[bool | None, ...]:
-    """Return the labels that cells distinguish: all that a constraint counts separately."""
-    found = {row.label for constraint in constraints for row in constraint.rate_rows}
-    if found == {None}:
-        return (None,)
-    if len(found) == 1:
-        return tuple(found)
-    return (True, False)
-
-
-def _joint_strata(codes: Sequence[IntArray]) -> tuple[IntArray, list[IntArray]]:
-    """Return the combination of strata of each row, (n,), and its parts: one (J,) per constraint.
-
-    Only combinations that occur are counted. A part of −1 is a stratum that is left out.
-    """
-    joint = np.zeros(len(codes[0]), dtype=np.intp)
-    for part in codes:
-        if not part.any():
-            continue  # one stratum of all people splits no combination
-        joint = joint * (int(part.max(initial=0)) + 2) + part + 1
-        _, joint = np.unique(joint, return_inverse=True)
-    first = np.zeros(int(joint.max(initial=0)) + 1, dtype=np.intp)
-    first[joint[::-1]] = np.arange(len(joint))[::-1]
-    return joint, [part[first] for part in codes]
-
-
-def count_cells(
-    cells: Cells, decisions: Mask, people: Floats | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return size and number of positives of each cell, both of shape (n_rate_rows, n_groups).
-
-    A row is one person, or stands for `people` (n,). Expected numbers are rounded.
-    """
-    each = np.ones(len(decisions)) if people is None else people
-    negatives, positives = (
-        np.rint(cells.totals(kind * each)).astype(np.int64) for kind in (~decisions, decisions)
-    )
-    return negatives + positives, positives
-
-
-# ---------------------------------------------------------------------------------------------
-# Kernels take checked arrays. `weight` times a mask restricts a rate to the rows of the mask.
-
-
-def group_totals(
-    events: Events, codes: NDArray[np.intp], n_groups: int, weight: Floats
-) -> tuple[Floats, Floats]:
-    """Return the weight of the rows with the event and of all rows, each of shape (n_groups,)."""
-    # Both sums add up in the same order, so a share never exceeds 1 by rounding.
-    hits = np.bincount(codes, weight * events, minlength=n_groups)
-    totals = np.bincount(codes, weight, minlength=n_groups)
-    return np.asarray(hits, np.float64), np.asarray(totals, np.float64)
-
-
-def group_shares(events: Events, codes: NDArray[np.intp], n_groups: int, weight: Floats) -> Floats:
-    """Return the weighted share of events per group, shape (n_groups,); NaN for no weight."""
-    hits, totals = group_totals(events, codes, n_groups, weight)
-    shares = np.full(n_groups, math.nan)
-    np.divide(hits, totals, out=shares, where=totals > 0)
-    return shares
-
-
-def _exact_shares(
-    events: Events, codes: NDArray[np.intp], n_groups: int, weight: Floats
-) -> list[Fraction]:
-    """Return the exact share of each group; [] for one group only, or a group without weight."""
-    hits, totals = group_totals(events, codes, n_groups, weight)
-    if n_groups < 2 or not totals.all():
-        return []
-    pairs = zip(hits.tolist(), totals.tolist(), strict=True)
-    return [Fraction(hit) / Fraction(total) for hit, total in pairs]
-
-
-def fairness_of(
-    constraints: ConstraintLike,
-    decisions: Events,
-    outcomes: Mask | None,
-    codes: NDArray[np.intp],
-    n_groups: int,
-    weight: Floats,
-    strata: Strata | None = None,
-) -> float:
-    """Return the value of `fairness_value` from unchecked arrays of shape (n,).
-
-    Pass probabilities of a positive decision as `decisions` to get the fairness of expected rates.
-    A constraint with a condition needs its `strata`; NaN without them.
-    """
-    constraint = get_constraint(constraints)
-    if constraint.within is not None and strata is None:
-        return math.nan
-    if not constraint.is_simple:
-        given = None if strata is None else {constraint: strata}
-        table = Cells.of(constraint, codes, n_groups, outcomes, strata=given)
-        return table.value(0, table.totals(weight), table.totals(weight * decisions))
-    rates = []
-    for row in constraint.rate_rows:
-        counted = weight if row.label is None else weight * (outcomes == row.label)
-        rates.append(_exact_shares(decisions, codes, n_groups, counted))
-    if not all(rates):
-        return math.nan
-    value = constraint.value_from_rates(rates)
-    return math.nan if value is None else float(value)

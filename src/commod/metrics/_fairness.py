@@ -1,6 +1,6 @@
 """Measure fairness between groups, all together or with one reference group.
 
-Public functions check what they get. The kernels in `_cells.py` do not.
+Public functions check what they get. The kernels in `_people.py` do not.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from commod._data.labels import check_weights, is_label_in, read_scores
 from commod._data.tables import check_same_rows
 from commod._text import did_you_mean, list_names, shown
 from commod.exceptions import InputError
-from commod.metrics._cells import Cells, Strata, fairness_of, group_shares, strata_of, worst_value
+from commod.metrics._cells import worst_value
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint, missing_labels
 from commod.metrics._measures import Within
+from commod.metrics._people import People, Strata, group_shares, strata_of
 
 
 def p_rule(
@@ -265,15 +266,12 @@ def fairness_by_stratum(
     constraint, rows = _read(constraints, y_true, y_pred, *people)
     assert constraint.within is not None
     every = replace(constraint, within=constraint.within._replace(over="every"))
-    strata = strata_on_rows(every, rows)
-    assert strata is not None
-    codes, n_groups = rows.groups.codes, len(rows.groups.labels)
-    table = Cells.of(every, codes, n_groups, rows.outcomes, strata={every: strata})
-    compared = table.comparisons(0, table.totals(rows.weight))
+    table = people_of(rows, every)
+    compared = table.comparisons(0, table.weights)
     positives = table.totals(rows.weight * rows.decisions).ravel()
     labels = _column_of(constraint.within, rows).labels
     values: dict[Hashable, float] = dict.fromkeys(labels, math.nan)
-    for number, label in enumerate(strata.labels):
+    for number, label in enumerate(table.strata[every].labels):
         here = [comparison for comparison in compared if comparison.stratum == number]
         values[label] = worst_value(every, here, positives)
     return values
@@ -303,22 +301,21 @@ def _read(
 
 def value_on_rows(constraint: Constraint, rows: GroupedDecisions) -> float:
     """Return the value of a constraint on checked rows."""
-    strata = strata_on_rows(constraint, rows)
-    codes, n_groups = rows.groups.codes, len(rows.groups.labels)
-    return fairness_of(
-        constraint, rows.decisions, rows.outcomes, codes, n_groups, rows.weight, strata
-    )
+    return people_of(rows, constraint).fairness(rows.decisions)
 
 
-def strata_on_rows(constraint: Constraint, rows: GroupedDecisions) -> Strata | None:
-    """Return the strata of a constraint; None where it has no condition."""
-    if rows.outcomes is None and constraint.needs_labels:
-        raise missing_labels(constraint)
-    if constraint.within is None:
-        return None
-    column, groups = _column_of(constraint.within, rows), rows.groups
-    people = groups.codes, len(groups.labels), rows.outcomes, rows.weight > 0
-    return strata_of(constraint, column.codes, column.labels, *people)
+def people_of(rows: GroupedDecisions, *constraints: Constraint) -> People:
+    """Return checked rows as people, with the strata of constraints that have a condition."""
+    group, n_groups = rows.groups.codes, len(rows.groups.labels)
+    strata: dict[Constraint, Strata] = {}
+    for one in constraints:
+        if rows.outcomes is None and one.needs_labels:
+            raise missing_labels(one)
+        if one.within is not None:
+            column = _column_of(one.within, rows)
+            people = group, n_groups, rows.outcomes, rows.weight > 0
+            strata[one] = strata_of(one, column.codes, column.labels, *people)
+    return People(constraints, group, n_groups, rows.outcomes, rows.weight, strata=strata)
 
 
 def _column_of(within: Within, rows: GroupedDecisions) -> Groups:

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from commod._data.columns import LARGEST
 from commod._record import Audit, FurtherConstraint, Gap, ScoreMap, Shipped, Value
 from commod._text import label_text, shorten
-from commod.bounds._counts import read_target
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, get_constraint
+from commod.metrics._people import read_target
 from commod.patch.content import (
     SCHEMA,
     BinnedColumn,

@@ -18,8 +18,8 @@ from commod._data.groups import read_groups, sensitive_names
 from commod._data.labels import is_label_in
 from commod._text import did_you_mean, plural, shown
 from commod.exceptions import DataWarning, InputError
-from commod.metrics._cells import Cells, fairness_of
-from commod.metrics._constraint import ConstraintLike
+from commod.metrics._constraint import ConstraintLike, get_constraint
+from commod.metrics._people import People
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import Decisions, ReadRows
 
@@ -148,23 +148,20 @@ class RivalFitRows(DecisionRows):
             raise InputError(f"{purpose}, which needs y, but y is None. Pass y{alternative}.")
         return self.label
 
-    def cells(self, constraints: ConstraintLike) -> Cells:
+    def cells(self, constraints: ConstraintLike) -> People:
         """Return the cell of each row: its group, and its true label where a rate needs it."""
-        return Cells.of(constraints, self.group, self.n_groups, self.label)
+        constraint = get_constraint(constraints)
+        return People((constraint,), self.group, self.n_groups, self.label, self.weight)
 
     def rates(self, constraints: ConstraintLike, positive: Decisions) -> Floats:
         """Return the positive rate of each cell, shape (n_rate_rows, n_groups); NaN if empty."""
         cells = self.cells(constraints)
         with np.errstate(invalid="ignore"):
-            return cells.totals(self.weight * positive) / cells.totals(self.weight)
+            return cells.totals(self.weight * positive) / cells.weights
 
     def fairness(self, constraints: ConstraintLike, positive: Decisions) -> float:
         """Return the metric of the constraint for decisions, or probabilities, of shape (n,)."""
-        kept = self.in_constraint
-        label = None if self.label is None else self.label[kept]
-        return fairness_of(
-            constraints, positive[kept], label, self.group[kept], self.n_groups, self.weight[kept]
-        )
+        return self.cells(constraints).fairness(positive)
 
 
 def rival_fit_rows(X: Any, rows: FitRows) -> RivalFitRows:

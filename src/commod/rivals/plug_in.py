@@ -13,8 +13,8 @@ from scipy.optimize import linprog
 
 from commod._data.arrays import Floats, Mask
 from commod.exceptions import CommodError
-from commod.metrics._cells import Cells
 from commod.metrics._constraint import TRUE_POSITIVES
+from commod.metrics._people import People
 from commod.rivals._group_model import GroupProbabilityRival
 from commod.rivals._rows import HALF, DecisionRows, RivalFitRows
 from commod.rivals.base import number
@@ -718,7 +718,7 @@ def trace_path(
     programme: LinearProgramme,
     knots: Sequence[Floats],
     *,
-    cells: Cells,
+    cells: People,
     weight: Floats,
     as_ratio: bool,
 ) -> MultiplierPath:
@@ -729,7 +729,7 @@ def trace_path(
     programme : LinearProgramme of n rows
     knots : sequence of ndarrays of shape (n_rate_rows, n_groups)
         The ends of the legs; the first is 0, the base decisions.
-    cells : Cells
+    cells : People
         The true cell of each row, in which decisions are counted.
     weight : ndarray of shape (n,)
     as_ratio : bool

@@ -100,7 +100,7 @@ class CountedCandidate:
         """Return the update, fitted for its own target, with all figures on the fit rows."""
         update = self.unfitted()
         update._check_parameters()
-        update._store_fit(*find_asked(self.problem.with_asked(update._asked())))
+        update._store_fit(*find_asked(replace(self.problem, asked=update._asked())))
         return update
 
     def unfitted(self) -> TargetedUpdate:

@@ -126,7 +126,7 @@ def edited_update(update: Updated, rows: EditRows, plan: EditPlan) -> Updated:
     problem = rows.problem.with_direction(allowed.may_raise, allowed.may_lower)
     if locked:
         encoding = _without_terms(problem.encoding, after.is_locked)
-        problem = problem.with_asked(edited._asked()).on(problem.rows, encoding)
+        problem = replace(problem, asked=edited._asked()).on(problem.rows, encoding)
     kept, is_edited = ~after.is_locked, after.is_edited | set_by_hand(update)
     given = EditedCard(card, after.points[kept], is_edited[kept], is_pinned[kept])
     is_same_rows = fitted_on_same_rows(update, rows.reader)

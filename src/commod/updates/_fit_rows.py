@@ -19,7 +19,7 @@ from commod._data.draws import row_hashes
 from commod._data.groups import Groups, read_condition
 from commod._data.labels import check_known_labels, is_label_in
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
-from commod._people import People
+from commod._evidence.task import N_FOLDS
 from commod._text import (
     MAX_LISTED_GROUPS,
     did_you_mean,
@@ -32,10 +32,9 @@ from commod._text import (
     visible,
 )
 from commod.exceptions import BaseModelWarning, DataWarning, InputError
-from commod.metrics._cells import Strata, strata_of
 from commod.metrics._changes import Sides
 from commod.metrics._constraint import Constraint
-from commod.metrics._language import FairnessConstraint, bounded
+from commod.metrics._people import People, Strata, strata_of
 from commod.updates._interface import Decisions
 
 MAX_POINT_ROWS = 1_000_000  # that points come from
@@ -131,9 +130,18 @@ class FitRows:
             known.append(Column("label", "numeric", self.label.astype(np.float64)))
         return row_hashes(known, (self.base.scores, self.weight))
 
-    def folds(self, n_folds: int) -> NDArray[np.int8]:
-        """Return the fold of each row by its hash, (n,)."""
-        return (self.own_hashes % np.uint64(n_folds)).astype(np.int8)
+    @cached_property
+    def fold(self) -> NDArray[np.int8]:
+        """Return the fold of each row, (n,), by the hash of its content or of its key."""
+        return (self.own_hashes % np.uint64(N_FOLDS)).astype(np.int8)
+
+    @cached_property
+    def is_weighted(self) -> bool:
+        """Return whether rows have different weights."""
+        if self.people is None:
+            return bool((self.weight != self.weight[0]).any())
+        weight = self.weight / self.people
+        return not np.allclose(weight, weight[0], rtol=1e-9, atol=0.0)
 
     @property
     def each(self) -> NDArray[np.float64]:
@@ -145,11 +153,11 @@ class FitRows:
         """Return the sum of the squared weights of the people of each row, shape (n,)."""
         return self.weight**2 / self.each if self.squares is None else self.squares
 
-    def compared(self, stated: Sequence[FairnessConstraint] = ()) -> People:
-        """Return the people of the groups that are large enough, and what is stated of them."""
+    def compared(self, constraints: Sequence[Constraint]) -> People:
+        """Return the people of the groups that are large enough, whom constraints compare."""
         codes, n_groups = self.large_groups
         return People(
-            tuple(stated),
+            tuple(constraints),
             codes,
             n_groups,
             label=self.label,
@@ -161,7 +169,7 @@ class FitRows:
 
     def fairness(self, constraint: Constraint, decisions: Decisions) -> float:
         """Return the metric of a constraint over the groups that are large enough."""
-        return self.compared([bounded(constraint)]).fairness(decisions)
+        return self.compared([constraint]).fairness(decisions)
 
     def strata_of(self, constraint: Constraint) -> Strata:
         """Return the strata of a constraint; one of all people where it has no condition."""

@@ -87,7 +87,7 @@ class Expectation:
         return not np.isnan(self.fairness)
 
     @property
-    def standing_values(self) -> list[float]:
+    def other_values(self) -> list[float]:
         """Return the metrics of all constraints but the first one."""
         return list(self.values.values())[1:]
 

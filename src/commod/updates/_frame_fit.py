@@ -553,7 +553,7 @@ class PeopleOfFrame(AllPeople):
         )
         side = np.where(everybody.rows.base.decisions, -1.0, 1.0)[counts.line]
         return CountsOfFrame(
-            problem=replace(everybody, rows=rows),
+            problem=everybody.of_rows(rows, everybody.terms),
             v=side * counts.score,
             distance=np.full(len(counts.line), query.unit_distance),
             query=query,

@@ -40,8 +40,8 @@ from commod._data.labels import read_labels
 from commod._data.tables import FreeNames
 from commod._text import n_of, shown
 from commod.exceptions import BaseModelError, InputError, InputTypeError
-from commod.metrics._cells import Strata, strata_of
 from commod.metrics._constraint import Constraint
+from commod.metrics._people import Strata, strata_of
 from commod.updates._fit_rows import (
     FitRows,
     hash_order,

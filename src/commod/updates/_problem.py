@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,14 @@ from commod._data.arrays import Floats, Mask
 from commod._data.encoding import BinTerms, CategoryTerms, Encoding, TermTable, learn_encoding
 from commod._data.labels import is_label_in
 from commod._evidence.search import Settings
-from commod._evidence.task import N_FOLDS, Caps, EvidenceTask, Required
-from commod._people import KnownLimit, People
+from commod._evidence.task import Caps, EvidenceTask
 from commod._statistics.promises import fairness_interval, sampled_interval
 from commod._text import did_you_mean, list_names, shown
+from commod.bounds._general import fewest_changes
+from commod.bounds._integer import Answer
 from commod.exceptions import InputError
-from commod.metrics._cells import Cells
 from commod.metrics._constraint import Constraint
-from commod.metrics._language import FairnessConstraint
+from commod.metrics._people import Bound, People, is_kept, loosened
 from commod.scorecard import distances
 from commod.updates._fit_rows import FitRows, point_rows
 from commod.updates._interface import AllowedChanges
@@ -36,16 +36,13 @@ Counts = NDArray[np.int64]
 # For the exact limit of several constraints; then it is a proven bound.
 LIMIT_SECONDS, ROUGH_SECONDS = 5.0, 0.3
 
-# cached properties that do not depend on the direction of changes; the first two, on the margin
-OF_CHANGEABLE_ROWS = ("_n_changeable", "_known_limits")
-OF_ALL_ROWS = ("compared", "is_weighted", "base_fairness", "moments", "fold")
-
 
 @dataclass(frozen=True)
 class Asked:
     """All that a `ControlledDebiaser` is asked for, with the labels of its base model.
 
-    - `stated`: the constraints. The first one has a `target`, the others keep their bounds.
+    - `constraints`: what is compared. The first one has a `target`, the others keep their `bounds`;
+      the first one of these is None.
     - `is_for_new_rows`: whether the target is one on new people.
     - `settings`: the form of the update. `caps`: hard limits on what it changes.
     - `min_category_size`, `locked`, `has_bins`: how terms are learned from columns.
@@ -57,7 +54,8 @@ class Asked:
     - `model_reads_others`: whether the base model may read columns that the update does not.
     """
 
-    stated: tuple[FairnessConstraint, ...]
+    constraints: tuple[Constraint, ...]
+    bounds: tuple[Bound, ...]
     target: float
     direction: str
     is_for_new_rows: bool
@@ -82,7 +80,8 @@ class Asked:
         if encoding is None:
             encoding = self.learn_terms(point_rows(rows))
         terms = encoding.encode(rows.columns)
-        problem = FitProblem(rows, encoding, terms, self, self.stated, *moves)
+        people = rows.compared(self.constraints)
+        problem = FitProblem(rows, encoding, terms, self, people, self.bounds, *moves)
         problem.check_cells()
         return problem
 
@@ -121,27 +120,26 @@ class FitProblem:
     """Rows, terms and requirements of one fit.
 
     - `asked`: what the update is asked for.
-    - `stated`: the constraints, in which bounds may be loosened; see `People.loosened`.
+    - `compared`: the people whose rates are compared.
+    - `bounds`: those that are asked for, or looser ones; the first is None.
     - `may_raise`, `may_lower`: whether decisions may become positive, and may become negative.
+    - `known_limits`: the answers of `limit` so far, because a search asks the same several times.
     """
 
     rows: FitRows
     encoding: Encoding
     terms: TermTable
     asked: Asked
-    stated: tuple[FairnessConstraint, ...]
+    compared: People
+    bounds: tuple[Bound, ...]
     may_raise: bool
     may_lower: bool
+    known_limits: dict[tuple[Any, ...], Answer | None] = field(default_factory=dict, repr=False)
 
     @property
     def constraint(self) -> Constraint:
         """Return the constraint whose target moves."""
-        return self.stated[0].constraint
-
-    @property
-    def standing(self) -> tuple[FairnessConstraint, ...]:
-        """Return the constraints that keep their bounds."""
-        return self.stated[1:]
+        return self.compared.constraint
 
     @property
     def direction(self) -> str:
@@ -159,55 +157,37 @@ class FitProblem:
         """Return the same question of other rows; without an encoding, learn it from them."""
         return self.asked.problem(rows, encoding).with_direction(self.may_raise, self.may_lower)
 
-    def with_asked(self, asked: Asked) -> Self:
-        """Return the problem of another request for the same constraints of the same rows."""
-        problem = self._with(asked=asked)
-        if asked.max_margin != self.asked.max_margin:
-            for name in OF_CHANGEABLE_ROWS:
-                del problem.__dict__[name]
-        return problem
+    def of_rows(self, rows: FitRows, terms: TermTable) -> FitProblem:
+        """Return the same question of other rows with the same encoding."""
+        people = rows.compared(self.compared.constraints)
+        return replace(self, rows=rows, terms=terms, compared=people, known_limits={})
 
-    def in_asked_direction(self) -> Self:
+    def in_asked_direction(self) -> FitProblem:
         """Return the problem where decisions may change in the directions that were asked for."""
         return self.with_direction(*moves_of(self.asked.direction, self.asked.raising_is_a_gain))
 
-    def with_direction(self, may_raise: bool, may_lower: bool) -> Self:
+    def with_direction(self, may_raise: bool, may_lower: bool) -> FitProblem:
         """Return the problem where decisions may only change in the given directions."""
-        return self._with(may_raise=may_raise, may_lower=may_lower)
+        return replace(self, may_raise=may_raise, may_lower=may_lower)
 
-    def _with(self, **fields: Any) -> Self:
-        """Return the problem with other fields, but the same rows, terms and cells."""
-        problem = replace(self, **fields)
-        for name in (*OF_CHANGEABLE_ROWS, *OF_ALL_ROWS):
-            problem.__dict__[name] = getattr(self, name)
-        return problem
+    # -- bounds and counts -------------------------------------------------------------------------
+
+    def bounds_at(self, target: Bound) -> tuple[Bound, ...]:
+        """Return the bounds of all constraints where the first one has a target."""
+        return (target, *self.bounds[1:])
+
+    def keeps_others(self, values: Sequence[float]) -> bool:
+        """Return whether metrics of all constraints but the first one keep their bounds."""
+        others = self.compared.constraints[1:], self.bounds[1:], values
+        return all(map(is_kept, *others))
 
     def loosened(self, values: Sequence[float]) -> FitProblem:
-        """Return the problem of the same fairness: `values` are those of the standing constraints.
+        """Return the problem of the same fairness: a bound that is missed becomes the value.
 
-        See `People.loosened`.
+        `values` are the metrics of all constraints but the first one.
         """
-        people = self.compared.loosened(values)
-        if people is self.compared:
-            return self
-        problem = self._with(stated=people.stated)
-        problem.__dict__["compared"] = people
-        return problem
-
-    # -- counts and inequalities -------------------------------------------------------------------
-
-    @cached_property
-    def compared(self) -> People:
-        """Return the people whose rates are compared."""
-        return self.rows.compared(self.stated)
-
-    def counts(self, decisions: Mask) -> tuple[Counts, Counts]:
-        """Return sizes and positives of the cells, both of the shape of the cells."""
-        return self.compared.counts(decisions)
-
-    def keeps_standing(self, decisions: Mask) -> bool:
-        """Return whether all constraints that stand keep their bounds."""
-        return self.compared.keeps_standing(decisions)
+        others = self.compared.constraints[1:], self.bounds[1:], values
+        return replace(self, bounds=(None, *map(loosened, *others)))
 
     def check_cells(self) -> None:
         """Refuse a constraint on a rate that no row counts for."""
@@ -231,24 +211,11 @@ class FitProblem:
                 "groups, add rows, or use demographic_parity."
             )
 
-    @cached_property
-    def is_weighted(self) -> bool:
-        """Return whether rows have different weights."""
-        if self.rows.people is None:
-            return bool((self.rows.weight != self.rows.weight[0]).any())
-        weight = self.rows.weight / self.rows.people
-        return not np.allclose(weight, weight[0], rtol=1e-9, atol=0.0)
-
-    @cached_property
+    @property
     def base_fairness(self) -> float:
         """Return the fairness of the base model; the least fair value where it is undefined."""
         value = self.rows.fairness(self.constraint, self.rows.base.decisions)
         return self.constraint.least_fair if np.isnan(value) else value
-
-    @cached_property
-    def _known_limits(self) -> dict[tuple[Any, ...], KnownLimit | None]:
-        """Return the answers of `limit` so far: a search asks the same several times."""
-        return {}
 
     @cached_property
     def _n_changeable(self) -> tuple[Counts, Counts]:
@@ -256,7 +223,7 @@ class FitProblem:
         decisions = self.rows.base.decisions
         open_rows = AllowedChanges(max_margin=self.asked.max_margin).mask(self.rows.base)
         raisable, lowerable = (
-            self.compared.cells.totals((open_rows & rows) * self.rows.each)
+            self.compared.totals((open_rows & rows) * self.rows.each)
             for rows in (~decisions, decisions)
         )
         return np.rint(raisable).astype(np.int64), np.rint(lowerable).astype(np.int64)
@@ -271,11 +238,12 @@ class FitProblem:
         """
         moves = self.may_raise, self.may_lower
         moves = moves if raise_only is None else (raise_only, not raise_only)
-        bounds = self.compared.asked_bounds(target)
-        question = (*bounds, moves, is_rough)
-        if question not in self._known_limits:
+        bounds = self.bounds_at(target)
+        question = (*bounds, moves, self.asked.max_margin, is_rough)
+        if question not in self.known_limits:
             n_raisable, n_lowerable = self._n_changeable
-            self._known_limits[question] = self.compared.fewest(
+            self.known_limits[question] = fewest_changes(
+                self.compared,
                 self.rows.base.decisions,
                 bounds,
                 may_raise=moves[0],
@@ -285,8 +253,8 @@ class FitProblem:
                 time_limit=ROUGH_SECONDS if is_rough else LIMIT_SECONDS,
                 is_rough=is_rough,
             )
-        known = self._known_limits[question]
-        return float("inf") if known is None else known[0] / self.rows.n_people
+        known = self.known_limits[question]
+        return float("inf") if known is None else known.lower_bound / self.rows.n_people
 
     def is_exact_limit(self, target: float) -> bool:
         """Return whether `limit` is the smallest share; otherwise it is a proven lower bound.
@@ -297,8 +265,8 @@ class FitProblem:
             return True
         self.limit(target, is_rough=False)
         moves = self.may_raise, self.may_lower
-        known = self._known_limits[*self.compared.asked_bounds(target), moves, False]
-        return known is None or known[1]
+        known = self.known_limits[*self.bounds_at(target), moves, self.asked.max_margin, False]
+        return known is None or known.is_exact
 
     # -- what changes do -----------------------------------------------------------------------
 
@@ -306,11 +274,6 @@ class FitProblem:
     def may_change(self) -> Mask:
         """Return the rows whose decision may change, shape (n,)."""
         return self.allowed.mask(self.rows.base)
-
-    @cached_property
-    def fold(self) -> NDArray[np.int8]:
-        """Return the fold of each row, (n,), by the hash of its content or of its key."""
-        return self.rows.folds(N_FOLDS)
 
     @cached_property
     def moments(self) -> tuple[Floats, Floats]:
@@ -347,58 +310,34 @@ def check_monotone(monotone: Mapping[str, int], names: Sequence[str]) -> None:
 
 def evidence_task(problem: FitProblem, target: float, *, is_new: bool = True) -> EvidenceTask:
     """Return the question of a problem for a target."""
-    rows, compared = problem.rows, problem.compared
-    cell, share = _members(compared.cells)
+    rows = problem.rows
     column, is_level, is_bin, sign = _term_kinds(problem)
-    bounds = compared.asked_bounds(target)
-    required = tuple(
-        Required.of(i, comparison, float(bound or 0.0))
-        for i, (some, bound) in enumerate(zip(compared.by_rates, bounds, strict=True))
-        for comparison in some
-    )
-    return EvidenceTask(
+    return EvidenceTask.of(
+        problem.compared,
+        problem.bounds_at(target),
         terms=problem.terms,
         column=column,
         is_level=is_level,
         is_bin=is_bin,
         sign=sign,
         pinned=np.full(problem.terms.n_terms, np.nan),
-        fold=problem.fold,
+        fold=rows.fold,
         positive=rows.base.decisions,
         distance=distances(rows.base.scores, rows.base.threshold),
         may_change=problem.may_change,
-        cell=cell,
-        share=share,
-        totals=compared.weights.ravel(),
         sizes=_effective_sizes(problem),
         is_known=rows.groups.is_known if rows.probabilities is None else np.ones(len(rows), bool),
-        weight=rows.weight,
-        people=rows.each,
-        label=rows.label,
-        constraints=compared.cells.constraints,
-        required=required,
         caps=problem.asked.caps,
         is_new=is_new,
     )
 
 
-def _members(cells: Cells) -> tuple[NDArray[np.intp], Floats]:
-    """Return the cells of each row, (n, q), and with which probability; C where there is none."""
-    n_cells = int(np.prod(cells.shape))
-    if cells.probabilities is None:
-        cell = np.where(cells.index < 0, n_cells, cells.index)[:, None]
-        return cell, np.ones(cell.shape)
-    row = cells.row[:, None]
-    cell = np.where(row < 0, n_cells, row * cells.n_groups + np.arange(cells.n_groups))
-    return cell, cells.probabilities
-
-
 def _effective_sizes(problem: FitProblem) -> Floats:
     """Return how many people of equal weight have the chance of each cell, (C,)."""
     compared, rows = problem.compared, problem.rows
-    if not problem.is_weighted:
-        return compared.cells.totals(rows.each).ravel()
-    squares = compared.cells.totals(rows.square_weight).ravel()
+    if not rows.is_weighted:
+        return compared.totals(rows.each).ravel()
+    squares = compared.totals(rows.square_weight).ravel()
     return compared.weights.ravel() ** 2 / np.where(squares > 0, squares, 1.0)
 
 
@@ -455,7 +394,7 @@ def proven_limit(problem: FitProblem, target: float, *, raise_only: bool | None 
 
 def smallest_share(problem: FitProblem, fairness: float) -> float:
     """Return the smallest share of changes that reaches a fairness; NaN if it is not known."""
-    if problem.is_weighted or not fairness > 0:
+    if problem.rows.is_weighted or not fairness > 0:
         return float("nan")
     limit = proven_limit(problem, fairness)
     return float("nan") if np.isinf(limit) else limit
@@ -468,9 +407,9 @@ def metric_interval(
 
     NaN with weights, and where only probabilities of the groups are known.
     """
-    if problem.is_weighted or problem.rows.probabilities is not None:
+    if problem.rows.is_weighted or problem.rows.probabilities is not None:
         return float("nan"), float("nan")
-    counts = problem.counts(decisions)
+    counts = problem.compared.counts(decisions)
     if problem.compared.is_simple:
         return fairness_interval(problem.constraint, *counts, level)
     sizes, positives = (part.astype(np.float64) for part in counts)
@@ -483,4 +422,4 @@ def point_problem(problem: FitProblem) -> FitProblem:
     rows = point_rows(problem.rows)
     if rows is problem.rows:
         return problem
-    return replace(problem, rows=rows, terms=problem.terms.take(np.arange(len(rows))))
+    return problem.of_rows(rows, problem.terms.take(np.arange(len(rows))))

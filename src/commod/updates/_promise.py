@@ -73,9 +73,9 @@ def fit_promise(problem: FitProblem) -> tuple[FittedUpdate, PromiseTest]:
     held_out = held_out.with_direction(kept.may_raise, kept.may_lower)
     base = held_out.rows.base.decisions
     decisions = [decisions_of(held_out, card_of(one.problem, one.found)) for one in tested]
-    tables: list[Table] = [held_out.counts(decided) for decided in decisions]
+    tables: list[Table] = [held_out.compared.counts(decided) for decided in decisions]
     degenerate = [is_degenerate(base, decided) for decided in decisions]
-    unchanged = held_out.counts(base)
+    unchanged = held_out.compared.counts(base)
     confidence = float(asked.confidence)
     choice = choose_update(constraint, tables, unchanged, asked.target, confidence, degenerate)
     fitted = tested[choice.kept or 0]
@@ -108,7 +108,7 @@ def cut_path(problem: FitProblem) -> list[FittedUpdate]:
 
 def _halves(problem: FitProblem) -> tuple[FitProblem, FitProblem]:
     """Return the problem on the half to fit on, and on the held-out half."""
-    sizes, _ = problem.counts(problem.rows.base.decisions)
+    sizes, _ = problem.compared.counts(problem.rows.base.decisions)
     if (sizes < 2).any():
         raise InputError(
             "confidence needs rows of every group in both halves, but a group has only "

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from commod._data.arrays import Mask
 from commod._data.disclosure import FEWEST_DESCRIBED, MIN_CATEGORY_SIZE
-from commod._people import all_kept, is_kept
 from commod._record import Estimate, LeftOutGroup
 from commod._statistics.promises import (
     NO_INTERVAL,
@@ -29,10 +28,10 @@ from commod._words.update import (
     NeededChanges,
     UnknownPeople,
 )
-from commod.metrics._cells import Cells, fairness_of, group_shares
 from commod.metrics._changes import Change, change_shares
 from commod.metrics._constraint import Constraint
 from commod.metrics._language import FairnessConstraint
+from commod.metrics._people import People, group_shares, is_kept
 from commod.updates._fit_rows import ComparedText, FitRows
 from commod.updates._interface import Decisions
 from commod.updates._problem import FitProblem, proven_limit
@@ -77,7 +76,7 @@ def goals_of(
                 before[constraint.name],
                 value,
                 bound,
-                is_kept(one, value),
+                is_kept(constraint, bound, value),
                 **strata,
             )
         )
@@ -99,26 +98,26 @@ def n_small_terms(n_people: NDArray[np.intp], points: NDArray[np.float64]) -> in
 def same_fairness(problem: FitProblem, values: Values) -> FitProblem:
     """Return the problem whose limit is that of the fairness which the update reaches.
 
-    It has the direction that the user states. A bound that stands and is missed is what is reached.
+    It has the direction that the user states. A bound that is missed becomes what is reached.
     """
-    return problem.in_asked_direction().loosened(_standing_values(problem, values))
+    return problem.in_asked_direction().loosened(_other_values(problem, values))
 
 
 def keeps_bounds(problem: FitProblem, values: Values, target: float) -> bool:
     """Return whether values of the metrics keep the target and all bounds that stand."""
     is_met = problem.constraint.is_met(values[problem.constraint.name], target)
-    return is_met and all_kept(problem.standing, _standing_values(problem, values))
+    return bool(is_met) and problem.keeps_others(_other_values(problem, values))
 
 
-def _standing_values(problem: FitProblem, values: Values) -> list[float]:
-    return [values[one.constraint.name] for one in problem.standing]
+def _other_values(problem: FitProblem, values: Values) -> list[float]:
+    return [values[one.name] for one in problem.compared.constraints[1:]]
 
 
 def share_needed(problem: FitProblem, target: float) -> float:
     """Return the share of changes that a missed target needs: infinite where none is enough."""
-    return (
-        float("nan") if problem.is_weighted else proven_limit(problem.in_asked_direction(), target)
-    )
+    if problem.rows.is_weighted:
+        return float("nan")
+    return proven_limit(problem.in_asked_direction(), target)
 
 
 def needed_changes(
@@ -129,7 +128,7 @@ def needed_changes(
     `limit` is their share. `known` are the shares of people of a known group who change, and who
     have to. If `is_loss`, most changes are losses, and the limit of gains alone is given too.
     """
-    if problem.is_weighted:
+    if problem.rows.is_weighted:
         return NeededChanges(is_weighted=True)
     same, fairness = same_fairness(problem, values), values[problem.constraint.name]
     gains_only = None
@@ -186,10 +185,10 @@ def unknown_people(problem: FitProblem, decisions: Mask, metrics: Sequence[str])
     rows, constraint = problem.rows, problem.constraint
     worst, calibrated = _worst(problem, decisions), (float("nan"), float("nan"))
     if rows.probabilities is not None and constraint.is_simple:
-        arrays = problem.compared.cells.row, decisions, rows.probabilities, rows.weight
+        arrays = problem.compared.row, decisions, rows.probabilities, rows.weight
         calibrated = calibrated_interval(constraint, *arrays, DRAWS_LEVEL)
     n_known = rows.count(rows.groups.is_known)
-    named = zip(problem.stated, metrics, strict=True)
+    named = zip(problem.compared.constraints, metrics, strict=True)
     return UnknownPeople(
         n=rows.n_people - n_known,
         n_known=n_known,
@@ -201,7 +200,7 @@ def unknown_people(problem: FitProblem, decisions: Mask, metrics: Sequence[str])
         worst=(worst.low, worst.high),
         is_exact=worst.is_exact,
         without_interval=tuple(
-            metric for i, (one, metric) in enumerate(named) if i or not one.constraint.is_simple
+            metric for i, (one, metric) in enumerate(named) if i or not one.is_simple
         ),
     )
 
@@ -234,8 +233,8 @@ def _worst(problem: FitProblem, decisions: Mask) -> UnknownInterval:
         known_elsewhere = known & (rows.probabilities.max(axis=1) < 0.5)  # of a group left out
         group = np.where(known & ~known_elsewhere, group, -1)
         may_be_elsewhere |= bool((rows.probabilities[~known] == 0).any())
-    cells = Cells.of(constraint, group, n_groups, rows.label)
-    of_unknown = Cells.of(constraint, np.where(known, -1, 0), 1, rows.label)
+    cells = People((constraint,), group, n_groups, rows.label)
+    of_unknown = People((constraint,), np.where(known, -1, 0), 1, rows.label)
     weights = rows.weight, rows.weight * decisions
     counts = [cells.totals(values) for values in weights]
     unknown = [of_unknown.totals(values)[:, 0] for values in weights]
@@ -304,16 +303,15 @@ def _over_all_groups(
     """Return the metric over all groups whose rates may be shown and are defined: which, and it."""
     if rows.probabilities is not None:
         return "", float("nan")  # rates of groups with few expected people are hardly known
-    cells = Cells.of(constraint, rows.groups.codes, len(rows.groups.labels), rows.label)
-    has_every_rate = (cells.totals((rows.weight > 0).astype(np.float64)) > 0).all(axis=0)
+    people = People((constraint,), rows.groups.codes, len(rows.groups.labels), rows.label)
+    has_every_rate = (people.totals((rows.weight > 0).astype(np.float64)) > 0).all(axis=0)
     is_large = rows.count_groups() >= FEWEST_DESCRIBED
     is_defined = is_large & has_every_rate
     number = np.cumsum(is_defined) - 1
     kept = np.append(is_defined, False)[rows.groups.codes]  # −1 points at the last entry
-    codes, n_groups = number[rows.groups.codes[kept]], int(is_defined.sum())
-    label = None if rows.label is None else rows.label[kept]
-    weight = rows.weight[kept]
-    value = fairness_of(constraint, positive[kept], label, codes, n_groups, weight)
+    codes, n_groups = np.where(kept, number[rows.groups.codes], -1), int(is_defined.sum())
+    people = People((constraint,), codes, n_groups, rows.label, rows.weight)
+    value = people.fairness(positive)
     over = f"all {n_groups} groups"
     if not is_large.all():
         over = f"the {n_groups} groups of at least {FEWEST_DESCRIBED} rows"
@@ -353,15 +351,15 @@ def smallest_cell(problem: FitProblem) -> tuple[str, int]:
 
 def _compared_cells(problem: FitProblem) -> Iterator[tuple[int, str]]:
     """Yield the size of each cell that a constraint compares, and the cell in words."""
-    compared, table = problem.compared, problem.compared.cells
-    for constraint, rows, used in zip(
-        table.constraints, table.rows, compared.compared_by_each, strict=True
+    people = problem.compared
+    for constraint, strata, used in zip(
+        people.constraints, people.row_strata, people.compared_by_each, strict=True
     ):
-        label = np.where(constraint.needs_labels, rows.label, -1)
-        keys = np.stack([rows.stratum, label], axis=1)
+        label = np.where(constraint.needs_labels, people.row_label, -1)
+        keys = np.stack([strata, label], axis=1)
         for stratum, value in np.unique(keys, axis=0).tolist():
             lines = (keys == (stratum, value)).all(axis=1)
-            sizes = (compared.sizes * used)[lines].sum(axis=0)
+            sizes = (people.sizes * used)[lines].sum(axis=0)
             for group in np.flatnonzero(used[lines].any(axis=0)).tolist():
                 yield int(sizes[group]), _cell_name(problem, constraint, group, stratum, value)
 

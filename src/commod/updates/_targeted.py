@@ -17,13 +17,11 @@ from commod._data.parameters import check_choice, check_number
 from commod._data.tables import check_same_rows
 from commod._evidence.search import Settings
 from commod._evidence.task import Caps
-from commod._people import all_kept
 from commod._record import EditRecord, Request
 from commod._words.update import AskedTarget, PromiseOutcome, status_text
 from commod.bounds._counts import DIRECTIONS
 from commod.constraints import AllOf
 from commod.exceptions import InputError
-from commod.metrics._language import bounded
 from commod.scorecard import SCORE_EDITS, Scorecard
 from commod.updates import _status as status
 from commod.updates._found_update import (
@@ -119,7 +117,8 @@ class TargetedUpdate(RatioUpdate):
         reads_others = model.reads_others if isinstance(model, ModelScores) else is_column
         whole = self.points == "integers"
         return Asked(
-            stated=(bounded(self._constraint), *self._standing()),
+            constraints=self._stated().constraints,
+            bounds=self._bounds(),
             target=self._target,
             direction=str(self.direction),
             is_for_new_rows=self.target_on == "new_rows",
@@ -261,8 +260,7 @@ class TargetedUpdate(RatioUpdate):
         self._is_degenerate = is_degenerate(rows.base.decisions, decisions, rows.people)
         is_met = status.keeps_bounds(problem, self.values_, self._target)
         if expectation is not None:
-            is_met = expectation.is_reached
-            is_met = is_met and all_kept(problem.standing, expectation.standing_values)
+            is_met = expectation.is_reached and problem.keeps_others(expectation.other_values)
         self.reached_ = bool(self._is_budget or is_met) and not self._is_degenerate
         level = float(self.confidence or 0.95)
         self.fairness_interval_ = metric_interval(problem, decisions, level)

@@ -36,9 +36,9 @@ from commod._solvers.problem import (
 )
 from commod._text import did_you_mean, shown
 from commod.exceptions import InputError, InputTypeError, InterruptionWarning
-from commod.metrics._cells import Strata
 from commod.metrics._constraint import Constraint, missing_labels
 from commod.metrics._measures import MEASURES
+from commod.metrics._people import Strata
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
 from commod.updates._interface import progress_bar
 from commod.updates.base import LARGEST_WEIGHT

@@ -34,13 +34,12 @@ from commod._data.groups import group_names_of, read_groups, sensitive_names
 from commod._data.labels import check_length, check_weights, read_labels
 from commod._data.parameters import check_flag, check_names, check_numbers, check_seed
 from commod._data.tables import check_same_rows
-from commod._people import standing_constraints
 from commod._record import LeftOutGroup, Request
 from commod._text import did_you_mean, list_names, n_of, shown
 from commod._words.update import GroupsLeftOut, UpdateFacts, status_text
 from commod.exceptions import InputError, InputTypeError
 from commod.metrics._constraint import Constraint
-from commod.metrics._language import AllOf, FairnessConstraint
+from commod.metrics._language import AllOf
 from commod.metrics._named_constraints import read_constraints
 from commod.patch.fingerprint import scores_digest
 from commod.updates import _status as status
@@ -170,9 +169,17 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         is_plain = isinstance(constraints, str) and isinstance(target, int | float | None)
         return (read_text if is_plain else read_constraints)(constraints, target)
 
-    def _standing(self) -> tuple[FairnessConstraint, ...]:
-        """Return the other constraints, which keep their bounds."""
-        return standing_constraints(self._stated())
+    def _bounds(self) -> tuple[float | None, ...]:
+        """Return the bound of each constraint; None for the first one, whose target moves."""
+        _, *others = self._stated().parts
+        for part in self._stated().parts if others else ():
+            if part.bound is None:
+                raise InputError(
+                    f"constraints has {len(others) + 1} parts, but {part.text!r} has no bound. "
+                    "State a bound for each of them, such as 'demographic parity >= 0.8'.",
+                    parameter="constraints",
+                )
+        return None, *(part.bound for part in others)
 
     # -- the base model stays as it is --------------------------------------------------------
 
@@ -324,7 +331,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         given = {"X": X, "y": y, "sensitive_features": sensitive_features}
         check_same_rows({**given, "sample_weight": sample_weight})
         check_numbers("count", min_group_size=self.min_group_size)
-        self._standing()  # refuses constraints that cannot be used
+        self._bounds()  # refuses constraints that cannot be used
         columns = read_columns(X, skip=self._unread())
         n_rows = len(columns[0])
         validate_data(self, X, skip_check_array=True, reset=True)
@@ -349,7 +356,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if groups.probabilities is not None:
             kept = groups.count(weight > 0) >= self.min_group_size
             rows = replace(rows, kept_groups=kept)
-        rows = with_strata(rows, (self._constraint, *(s.constraint for s in self._standing())), X)
+        rows = with_strata(rows, self._stated().constraints, X)
         both = plain(self._other_label(self._pos_label)), plain(self._pos_label)
         check_both_decisions(rows, self._constraint, both)
         return rows

@@ -19,7 +19,7 @@ from commod._solvers.problem import (
     raw_scorecard,
 )
 from commod.exceptions import InputError
-from commod.metrics._language import AllOf, FairnessConstraint
+from commod.metrics._language import AllOf
 from commod.scorecard import new_decisions
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import (
@@ -351,9 +351,9 @@ class COMMOD(RatioUpdate):
         check_trainable(asked.constraints)
         return asked
 
-    def _standing(self) -> tuple[FairnessConstraint, ...]:
-        """Return the other constraints, which have no bounds."""
-        return self._stated().parts[1:]
+    def _bounds(self) -> tuple[None, ...]:
+        """Return None for each constraint: none has a bound."""
+        return (None,) * len(self._stated().parts)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -54,6 +54,7 @@ from commod.bounds._blind import BlindPeople
 from commod.bounds._counts import check_simple
 from commod.exceptions import DataWarning, InputError, InputTypeError
 from commod.metrics._constraint import Constraint
+from commod.metrics._people import People
 
 
 def audit(
@@ -519,9 +520,8 @@ def _add_blind_limit(
     people = known.take(is_compared)
     number = np.cumsum(evidence.is_compared) - 1  # of the groups that are compared
     group, n_groups = number[people.groups.codes], int(evidence.is_compared.sum())
-    blind = BlindPeople.of(
-        columns, evidence.constraint, people.before, group, n_groups, people.label
-    )
+    compared = People((evidence.constraint,), group, n_groups, people.label)
+    blind = BlindPeople.of(columns, compared, people.before)
     moves = evidence.allowed_moves(evidence.request.direction)
     found = blind.fewest(reached, **moves, level=evidence.level)
     changes = _record.Estimate(*map(finite_or_none, (found.n_changes, *found.interval)))

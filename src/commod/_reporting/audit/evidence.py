@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from commod import _record
 from commod._data.arrays import Floats
 from commod._data.disclosure import FEWEST_DESCRIBED
-from commod._people import is_kept
 from commod._record import Estimate, Fairness, Group
 from commod._reporting.audit.people import (
     UNDEFINED,
@@ -39,6 +38,7 @@ from commod._statistics.promises import NO_INTERVAL, fairness_interval, worst_in
 from commod._text import label_text
 from commod.metrics._constraint import CONSTRAINTS, Constraint
 from commod.metrics._fairness import mean_differences
+from commod.metrics._people import is_kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +212,7 @@ class Evidence:
             after,
             asked=True,
             bound=one.bound,
-            is_kept=None if one.bound is None else is_kept(one, after.value),
+            is_kept=None if one.bound is None else is_kept(one.constraint, one.bound, after.value),
             strata=stratum_table(self.stated, i, self.compared_names),
             is_approximate=not one.constraint.is_simple,
         )

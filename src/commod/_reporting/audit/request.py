@@ -13,11 +13,12 @@ from commod._data.parameters import check_choice, check_numbers
 from commod._record import FurtherConstraint, Request, from_plain, to_plain
 from commod._reporting.audit.people import Coding
 from commod._text import did_you_mean, shown
-from commod.bounds._counts import DIRECTIONS, read_target
+from commod.bounds._counts import DIRECTIONS
 from commod.exceptions import InputError, InputTypeError
 from commod.metrics._constraint import CONSTRAINTS, Constraint, get_constraint, missing_labels
 from commod.metrics._language import FairnessConstraint, bounded
 from commod.metrics._named_constraints import read_constraints
+from commod.metrics._people import read_target
 from commod.scorecard import SCORE_EDITS
 
 SHARES = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence", "threshold")

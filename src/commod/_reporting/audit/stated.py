@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 from commod._data.arrays import Floats, Mask
 from commod._data.disclosure import FEWEST_DESCRIBED, MIN_CATEGORY_SIZE
 from commod._data.groups import Groups, read_condition, read_control_features
-from commod._people import People
 from commod._record import Estimate, Stratum, StratumGroup, StratumTable
 from commod._reporting.audit.people import UNDEFINED, AuditedPeople, IntArray, finite_or_none
 from commod._statistics.promises import sampled_interval
+from commod.bounds._general import fewest_changes
 from commod.exceptions import InputError
-from commod.metrics._cells import GroupComparison, Strata, comparisons, strata_of, worst_value
+from commod.metrics._cells import GroupComparison, comparisons, worst_value
 from commod.metrics._constraint import Constraint
 from commod.metrics._language import FairnessConstraint
+from commod.metrics._people import Bound, People, Strata, strata_of
 
 TIME_LIMIT = 1.0  # seconds for each number of fewest changes
 
@@ -100,7 +101,7 @@ class StatedCells:
     def people(self) -> People:
         """Return the lines as people of compared groups."""
         return People(
-            self.stated,
+            tuple(one.constraint for one in self.stated),
             self.group,
             self.n_groups,
             label=self.lines.label,
@@ -143,12 +144,13 @@ class StatedCells:
         They are those for the bounds of the request, or those that the update keeps. The number is
         None where it is undefined, and where no number of changes is enough.
         """
-        if for_target:  # without its own target, the first constraint asks for nothing
-            bounds = self.people.asked_bounds(self.stated[0].bound)
-        else:
-            bounds = self.people.reached_bounds(self.lines.after)
-        known = self.people.fewest(self.lines.before, bounds, time_limit=TIME_LIMIT, **moves)
-        return (None, True) if known is None else known
+        # without its own target, the first constraint asks for nothing
+        bounds: list[Bound] = [one.bound for one in self.stated]
+        if not for_target:
+            bounds = self.people.reached_bounds(self.lines.after, bounds)
+        question: dict[str, Any] = {"time_limit": TIME_LIMIT, **moves}
+        known = fewest_changes(self.people, self.lines.before, bounds, **question)
+        return (None, True) if known is None else (int(known.lower_bound), known.is_exact)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -271,8 +273,8 @@ class _StratumFigures:
         every = replace(constraint, within=constraint.within._replace(over="every"))
         compared: dict[int | None, list[GroupComparison]] = {}
         people = cells.people
-        rows = (people.cells.rows[i], people.weights, cells.strata(i).is_compared)
-        for one in comparisons(every, *rows):
+        rows = people.row_strata[i], people.row_label, people.weights
+        for one in comparisons(every, *rows, cells.strata(i).is_compared):
             compared.setdefault(one.stratum, []).append(one)
         before, after = (cells.positives(after).ravel() for after in (False, True))
         return cls(every, compared, (before, after))
