@@ -289,6 +289,9 @@ def test_a_patch_that_claims_what_it_misses_is_refused(update):
         check_content(replace(content, reached=claim))
     with pytest.raises(InputError, match="figures of 0"):
         check_content(replace(content, reached=replace(content.reached, further=())))
+    beyond = replace(content.reached.further[0], before=1.5)
+    with pytest.raises(InputError, match=r"before of the patch is 1.5; it"):
+        check_content(replace(content, reached=replace(content.reached, further=(beyond,))))
 
 
 def test_a_comparison_leaves_out_rivals_that_do_not_know_the_condition(update):
