@@ -106,7 +106,11 @@ def _flat(edits: Any) -> Iterator[AnyEdit]:
         for one in edits:
             yield from _flat(one)
     else:
-        raise _no_edit(edits)
+        raise InputError(
+            f"edits={shown(edits)} is no edit. Pass a mapping such as {{'age': 'drop'}}, one of "
+            "the edits of commod.edit, or a list of these.",
+            parameter="edits",
+        )
 
 
 _KINDS = ("set", "drop", "lock", "cap", "round", "merge")
@@ -142,14 +146,6 @@ def _named_edit(name: Any, value: Any) -> AnyEdit:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-
-
-def _no_edit(edits: Any) -> InputError:
-    return InputError(
-        f"edits={shown(edits)} is no edit. Pass a mapping such as {{'age': 'drop'}}, one of the "
-        "edits of commod.edit, or a list of these.",
-        parameter="edits",
-    )
 
 
 def _checked(edit: AnyEdit) -> AnyEdit:
@@ -294,9 +290,13 @@ def apply_edits(
         elif isinstance(edit, Cap):
             edited[terms] = np.clip(edited[terms], edit.low, edit.high)
         elif isinstance(edit, Round):
-            edited = _on_grid(edited, edit.step)
+            rounded = np.rint(edited / edit.step) * edit.step
+            digits = [float(f"{value:.{ROUND_DIGITS}g}") for value in rounded.tolist()]
+            edited = np.array(digits, dtype=np.float64) + 0.0
         else:
-            edited[terms] = _merged(edited[terms], n_people[terms], edit)
+            weights = n_people[terms] if n_people[terms].any() else None
+            mean = np.average(edited[terms], weights=weights)
+            edited[terms] = mean if edit.points is None else edit.points
         if not isinstance(edit, Cap | Round):
             is_named[terms] = True
     if edited[is_locked].any():
@@ -358,15 +358,3 @@ def _merged_terms(encoding: Encoding, edit: Merge) -> list[int]:
             parameter="edits",
         )
     return terms
-
-
-def _merged(points: Floats, n_people: NDArray[np.intp], edit: Merge) -> float:
-    if edit.points is not None:
-        return edit.points
-    return float(np.average(points, weights=n_people if n_people.any() else None))
-
-
-def _on_grid(points: Floats, step: float) -> Floats:
-    rounded = np.rint(points / step) * step
-    digits = (float(f"{value:.{ROUND_DIGITS}g}") for value in rounded.tolist())
-    return np.array(list(digits), dtype=np.float64) + 0.0

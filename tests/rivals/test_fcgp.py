@@ -18,10 +18,11 @@ from commod.exceptions import CommodWarning, InputError
 from commod.rivals import FCGP, fit_strengths
 from commod.rivals.fcgp import (
     SMALLEST_NOISE,
-    Kernel,
-    NoisePath,
     balanced_choice,
+    directions,
     fit_kernel,
+    kernel_matrix,
+    noise_coefficients,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::commod.exceptions.CommodWarning")
@@ -49,12 +50,12 @@ def fcgp(**parameters):
 
 
 def test_one_point_shrinks_towards_zero_with_the_noise():
-    path = NoisePath.of(np.ones((1, 1)), np.array([0.6]), np.ones(1))
+    point = np.ones((1, 1)), np.array([0.6]), np.ones(1)
+    vectors, values, projected = directions(*point)
     noises = np.array([SMALLEST_NOISE, 0.5])
-    np.testing.assert_allclose(
-        path.coefficients(1 / (path.values[:, None] + noises)), [[0.6, 0.4]], atol=1e-5
-    )
-    np.testing.assert_allclose(path.changes(noises), [[0.0, -0.2]], atol=1e-5)
+    found = vectors @ (projected[:, None] / (values[:, None] + noises))
+    np.testing.assert_allclose(found, [[0.6, 0.4]], atol=1e-5)
+    np.testing.assert_allclose(noise_coefficients(*point, noises), [[0.0, -0.2]], atol=1e-5)
 
 
 @pytest.mark.parametrize(("split", "attribute"), [(0, "age"), (1, "sex"), (2, "age"), (3, "sex")])
@@ -63,14 +64,15 @@ def test_the_labels_are_those_of_the_authors_on_german_credit(attribute, split):
     fit, new = (_rows(parts[part], attribute) for part in ("fit", "new"))
     X, scores, labels = fit
     kernel = fit_kernel(X, scores, np.ones(len(X)))
-    path = NoisePath.of(kernel.matrix(X, X), scores, np.ones(len(X)))
-    coefficients = path.coefficients(1 / (path.values[:, None] + NOISES))
-    decided = kernel.matrix(X, X) @ coefficients > 0.5
+    matrix = kernel_matrix(X, X, *kernel)
+    vectors, values, projected = directions(matrix, scores, np.ones(len(X)))
+    coefficients = vectors @ (projected[:, None] / (values[:, None] + NOISES))
+    decided = matrix @ coefficients > 0.5
     gaps = np.abs(decided[X[:, -1] == 1].mean(axis=0) - decided[X[:, -1] == 0].mean(axis=0))
     changed = (decided != (scores > 0.5)[:, None]).mean(axis=0)
     best = balanced_choice(gaps, np.where(changed > 0, changed, 1.0), strength=0.5)
     assert (decided[:, best] == labels).all()
-    assert ((kernel.matrix(new[0], X) @ coefficients[:, best] > 0.5) == new[2]).all()
+    assert ((kernel_matrix(new[0], X, *kernel) @ coefficients[:, best] > 0.5) == new[2]).all()
 
 
 def _rows(part, attribute):
@@ -123,11 +125,11 @@ def test_decisions_equal_a_direct_implementation(seed):
 def test_the_kernel_is_as_likely_as_that_of_scikit_learn(seed):
     X, _ = table(seed)
     Z, residual = X.drop(columns="score").to_numpy(), X["score"].to_numpy() - 0.5
-    kernel = fit_kernel(Z, residual, np.ones(len(Z)))
+    variance, length = fit_kernel(Z, residual, np.ones(len(Z)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the optimiser of scikit-learn may end at a bound
         other = GaussianProcessRegressor(1.0 * RBF(1.0), alpha=SMALLEST_NOISE).fit(Z, residual)
-    ours = other.log_marginal_likelihood(np.log([kernel.variance, kernel.length]))
+    ours = other.log_marginal_likelihood(np.log([variance, length]))
     assert ours > other.log_marginal_likelihood_value_ - 1e-6
 
 
@@ -148,11 +150,11 @@ def test_whole_weights_mean_repetition():
 
 def test_equal_points_with_different_scores_have_a_kernel():
     kernel = fit_kernel(np.zeros((4, 2)), np.array([0.1, -0.1, 0.2, 0.0]), np.ones(4))
-    assert np.isfinite([kernel.variance, kernel.length]).all()
+    assert np.isfinite(kernel).all()
 
 
 def test_the_kernel_of_far_points_is_zero():
-    assert Kernel(1.0, 1.0).matrix(np.zeros((1, 2)), np.full((1, 2), 1e6)).tolist() == [[0.0]]
+    assert kernel_matrix(np.zeros((1, 2)), np.full((1, 2), 1e6), 1.0, 1.0).tolist() == [[0.0]]
 
 
 # ---------------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ row = st.tuples(st.integers(0, 1), st.integers(0, 2), st.sampled_from([0.0, 1.0,
 def test_partners_share_the_label_and_differ_in_the_group(batch):
     label, group, weight = (np.array(part) for part in zip(*batch, strict=True))
     pairs = choose_partners(make_batch(np.zeros((12, 1)), label, group, weight))
-    partner, pair_weight = np.asarray(pairs.partner), np.asarray(pairs.weight)
+    partner, pair_weight = map(np.asarray, pairs)
     for i in range(12):
         allowed = (label == label[i]) & (group != group[i]) & (weight > 0)
         assert (pair_weight[i] > 0) == (allowed.any() and weight[i] > 0)

@@ -121,7 +121,7 @@ _TYPES = {
     "rivals._group_model": "LogisticGroupModel",
     "rivals.adversarial_debiasing": "AdversarialDebiasing",
     "rivals.calibrated_equalized_odds": "CalibratedEqualizedOdds",
-    "rivals.fcgp": "Kernel FCGP _Smoother",
+    "rivals.fcgp": "FCGP _Smoother",
     "rivals.frappe": "FRAPPE",
     "rivals.individual_group_debiasing": "IndividualGroupDebiasing",
     "rivals.leaf_relabelling": "LeafRelabelling",

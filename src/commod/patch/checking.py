@@ -166,7 +166,7 @@ def _check_ranges(content: Content) -> None:
 
 
 def _check_share(name: str, value: float | None, most: float = 1.0) -> None:
-    if value is not None and not -ROUNDING <= value <= most + ROUNDING:
+    if value is not None and not 0 <= value <= most + ROUNDING:
         raise InputError(f"{name} of the patch is {value!r}; it must lie between 0 and {most:g}.")
 
 
@@ -377,10 +377,6 @@ def _check_counts(content: Content) -> None:
             f"The patch reads {n_read} columns, but says that the fit rows had "
             f"{str(seen.n_columns)[:24]}."
         )
-    for name in ("n_gains", "n_losses", "change_rate", "limit"):
-        value = getattr(reached, name)
-        if value is not None and value < 0:
-            raise InputError(f"reached.{name} of the patch is {value!r}; expected 0 or more.")
     gains, losses, rate = reached.n_gains, reached.n_losses, reached.change_rate
     if gains is not None and losses is not None:
         expected = (gains + losses) / reached.n_rows

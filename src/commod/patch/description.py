@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -154,10 +154,11 @@ def _column_text(column: Column, most: int) -> list[str]:
         ranked = sorted(shown, key=lambda pair: pair[1].points)
         kept = {name for name, _ in (*ranked[: most // 2], *ranked[-(most // 2) :])}
         shown = [pair for pair in shown if pair[0] in kept]
-    text = [
-        f"  {name:<{WIDTH}} {points_text(term.points):>10}{unit if i == 0 else ''}{_concepts(term)}"
-        for i, (name, term) in enumerate(shown)
-    ]
+    text = []
+    for i, (name, term) in enumerate(shown):
+        line = f"  {name:<{WIDTH}} {points_text(term.points):>10}{unit if i == 0 else ''}"
+        concepts = [str(k) for k, points in enumerate(term.concepts) if points]  # counted from 0
+        text.append(f"{line}  concept {' and '.join(concepts)}" if len(term.concepts) > 1 else line)
     more = f"  and {n_hidden:,} more terms of {plain(column.name)}, between these: see the file"
     return [*text, more] if n_hidden > 0 else text
 
@@ -177,12 +178,6 @@ def _shown(value: Value) -> str:
         return str(value)
     is_clear = value == value.strip() and value[:1].isalpha() and value not in ("True", "False")
     return plain(value) if is_clear else f"'{plain(value) if value.strip() else visible(value)}'"
-
-
-def _concepts(term: TermPoints) -> str:
-    """Return the numbers of a term's concepts, from 0; nothing if there is only one concept."""
-    parts = [str(i) for i, points in enumerate(term.concepts) if points]
-    return f"  concept {' and '.join(parts)}" if len(term.concepts) > 1 else ""
 
 
 def _missing_text(content: Content) -> list[str]:
@@ -258,34 +253,60 @@ def differences(one: Content, other: Content) -> list[str]:
     ]
 
 
+ORIGIN = (  # what is stated about a patch, and where its content has it
+    ("number of fit rows", "seen.n_rows"),
+    ("digest of the scores on the fit rows", "base.scores_digest"),
+    ("digest of the audit", "audit"),
+    ("saved by", "by"),
+)
+RULE = (
+    ("may make decisions positive", "ratio.may_raise"),
+    ("may make decisions negative", "ratio.may_lower"),
+    ("largest distance from the threshold at which a decision may change", "ratio.max_margin"),
+    ("intercept of {total}", "ratio.intercept"),
+    ("weights of the concepts", "ratio.concept_weights"),
+    ("intercepts of the concepts", "ratio.concept_intercepts"),
+    ("sum that changes a decision", "ratio.evidence.cut"),
+    (
+        "part of its cost that grows with the distance from the threshold",
+        "ratio.evidence.nearness",
+    ),
+    ("mean distance from the threshold", "ratio.evidence.mean_distance"),
+)
+MODEL = (
+    ("score column", "base.score"),
+    ("threshold", "base.threshold"),
+    ("edited scores", "score_edit"),
+    ("negative label", "labels.negative"),
+    ("positive label", "labels.positive"),
+    ("favorable label", "labels.favorable"),
+)
+
+
+def _stated(one: Content, other: Content, facts: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield the facts that differ; a fact of a part that is None is None."""
+    for words, path in facts:
+        values: list[Any] = [one, other]
+        for name in path.split("."):
+            values = [getattr(value, name, None) for value in values]
+        yield from _change(words, *values)
+
+
 def _facts(one: Content, other: Content) -> Iterator[str]:
-    for name in ("method", "library"):
-        yield from _change(name, getattr(one, name), getattr(other, name))
-    yield from _change("base model", one.base.model, other.base.model)
+    names = (("method", "method"), ("library", "library"), ("base model", "base.model"))
+    yield from _stated(one, other, names)
     if one.base.model == other.base.model and one.base.digest != other.base.digest:
         yield "The base model is another one of the same class (its fingerprint differs)."
-    yield from _change("score column", one.base.score, other.base.score)
-    yield from _change("threshold", one.base.threshold, other.base.threshold)
-    yield from _change("edited scores", one.score_edit, other.score_edit)
-    for name in ("negative", "positive", "favorable"):
-        yield from _change(f"{name} label", getattr(one.labels, name), getattr(other.labels, name))
+    yield from _stated(one, other, MODEL)
     if (one.seen.n_columns, one.seen.digest) != (other.seen.n_columns, other.seen.digest):
         yield "The fit rows had other columns."
-    yield from _origin_differences(one, other)
-
-
-def _origin_differences(one: Content, other: Content) -> Iterator[str]:
-    yield from _change("number of fit rows", one.seen.n_rows, other.seen.n_rows)
-    yield from _change(
-        "digest of the scores on the fit rows", one.base.scores_digest, other.base.scores_digest
-    )
-    yield from _change("digest of the audit", one.audit, other.audit)
-    yield from _change("saved by", one.by, other.by)
+    yield from _stated(one, other, ORIGIN)
     edits = ("; ".join(record_words(edit.record) for edit in c.history) for c in (one, other))
     yield from _change("edits by hand", *(words or None for words in edits))
-    for name in ("n_groups", "n_people"):
-        counts = (getattr(content.left_out, name, None) for content in (one, other))
-        yield from _change(f"left out: {name.replace('n_', 'number of ')}", *counts)
+    counts = [
+        (f"left out: number of {what}", f"left_out.n_{what}") for what in ("groups", "people")
+    ]
+    yield from _stated(one, other, counts)
     versions = one.versions or {}, other.versions or {}
     for name in dict.fromkeys([*versions[0], *versions[1]]):
         yield from _change(f"version of {plain(name)}", *(known.get(name) for known in versions))
@@ -294,22 +315,9 @@ def _origin_differences(one: Content, other: Content) -> Iterator[str]:
 
 
 def _ratio_differences(one: Content, other: Content) -> Iterator[str]:
-    for name, words in (
-        ("may_raise", "may make decisions positive"),
-        ("may_lower", "may make decisions negative"),
-        ("max_margin", "largest distance from the threshold at which a decision may change"),
-        ("intercept", "intercept of r" if other.ratio.evidence is None else "intercept of the sum"),
-        ("concept_weights", "weights of the concepts"),
-        ("concept_intercepts", "intercepts of the concepts"),
-    ):
-        yield from _change(words, getattr(one.ratio, name), getattr(other.ratio, name))
-    for name, words in (
-        ("cut", "sum that changes a decision"),
-        ("nearness", "part of its cost that grows with the distance from the threshold"),
-        ("mean_distance", "mean distance from the threshold"),
-    ):
-        rules = (one.ratio.evidence, other.ratio.evidence)
-        yield from _change(words, *(getattr(rule, name, None) for rule in rules))
+    total = "r" if other.ratio.evidence is None else "the sum"
+    rule = [(words.format(total=total), path) for words, path in RULE]
+    yield from _stated(one, other, rule)
     ours, theirs = ({c.name: c for c in content.ratio.columns} for content in (one, other))
     for name in ours:
         if name not in theirs:

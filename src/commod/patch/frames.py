@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import Any
@@ -157,7 +157,9 @@ def _known_names(columns: Any, prefix: str) -> list[str]:
 
 def apply_to(content: Content, frame: Any, score: str, prefix: str, chosen: Sequence[str]) -> Any:
     """Return the frame with the columns that `added_columns` returned."""
-    is_numbered = _has_other_names(frame)  # an update knows column 0 as "0"
+    is_pandas = type(frame).__module__.partition(".")[0] == "pandas" and hasattr(frame, "columns")
+    # an update knows column 0 as "0"
+    is_numbered = is_pandas and not all(isinstance(name, str) for name in frame.columns)
     named = frame.set_axis(map(str, frame.columns), axis=1) if is_numbered else frame
     table = from_frame(named)
     schema = schema_of(table)
@@ -199,12 +201,6 @@ def _made(
         probability = calibrated_in(applied, content, made["score"])
         made[CALIBRATED] = nw.when(~made["score"].is_null()).then(probability)
     return made
-
-
-def _has_other_names(frame: Any) -> bool:
-    """Return whether this is a pandas frame with column names other than text."""
-    is_pandas = type(frame).__module__.partition(".")[0] == "pandas" and hasattr(frame, "columns")
-    return is_pandas and not all(isinstance(name, str) for name in frame.columns)
 
 
 def revert_from(frame: Any, prefix: str) -> Any:
@@ -335,7 +331,9 @@ class Applied(PatchOperations):
     """A frame to which a patch is applied, and the operations of the rule on its columns.
 
     Values are expressions. `table` has the columns of the frame and those that were kept. `taken`
-    are names of columns that it must not get.
+    are names of columns that it must not get. Some columns are read in place of a column of the
+    patch, by the name of the latter: `numbers` hold doubles, `texts` compare byte by byte, and
+    `points` are the points themselves.
     """
 
     score: nw.Expr
@@ -344,7 +342,9 @@ class Applied(PatchOperations):
 
     def __init__(self, table: Frame, schema: nw.Schema, taken: Iterable[str]) -> None:
         self.table, self.schema, self.names = table, schema, FreeNames(taken)
-        self.sources = Sources()
+        self.numbers: dict[str, str] = {}
+        self.texts: dict[str, str] = {}
+        self.points: dict[str, str] = {}
 
     def kept(self, value: Any, name: str = "step") -> nw.Expr:
         """Return a new column: an engine computes a repeated part of an expression twice."""
@@ -383,8 +383,13 @@ class Applied(PatchOperations):
 
     def number_column(self, column: NumberColumn | BinColumn) -> nw.Expr:
         """Return a column as it was prepared, or as doubles."""
-        prepared = self.sources.numbers.get(column.name)
+        prepared = self.numbers.get(column.name)
         return _number(column.name, self.schema) if prepared is None else nw.col(prepared)
+
+    def source(self, name: str) -> str:
+        """Return the column to read in place of a column of the patch: often that column itself."""
+        every = (self.points, self.texts, self.numbers)
+        return next((names[name] for names in every if name in names), name)
 
     def in_bins(self, value: Any, edges: Sequence[float], points: Sequence[float]) -> nw.Expr:
         """Return points by bisection; engines overflow on long chains."""
@@ -405,9 +410,9 @@ class Applied(PatchOperations):
 
     def category_points(self, column: CategoryColumn) -> nw.Expr:
         """Return the points as they were prepared, or by comparisons."""
-        if column.name in self.sources.points:
-            return nw.col(self.sources.points[column.name])
-        source, dtype = self.sources.name(column.name), self.schema[column.name]
+        source, dtype = self.source(column.name), self.schema[column.name]
+        if column.name in self.points:
+            return nw.col(source)
         missing = missing_points_of(column)
         if dtype == ALL_MISSING:
             return nw.lit(missing)
@@ -471,7 +476,7 @@ def total_of(applied: Applied, ratio: Ratio) -> nw.Expr:
         if total is None:
             table = table.with_columns(added)
         else:  # `with_columns` would copy the whole table for every sum
-            read = [applied.sources.name(c.name) for c in few if not isinstance(c, ColumnOfScore)]
+            read = [applied.source(c.name) for c in few if not isinstance(c, ColumnOfScore)]
             of_score = [*values] if reads_score else []
             total = table.select(*of_score, *read).with_columns(total[name]).select(added)
     applied.table = table if total is None else table.with_columns(total[name])
@@ -546,26 +551,9 @@ def restore_label_type(table: Frame, decision: str, content: Content) -> Frame:
 # Columns that are prepared, so that expressions can read them in every engine
 
 
-@dataclass(frozen=True)
-class Sources:
-    """Columns to read in place of a column of the patch, by the name of the latter.
-
-    `numbers` hold doubles. `texts` compare byte by byte. `points` are the points themselves.
-    """
-
-    numbers: dict[str, str] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
-    points: dict[str, str] = field(default_factory=dict)
-
-    def name(self, column: str) -> str:
-        """Return the column to read in place of a column of the patch: often that column itself."""
-        every = (self.points, self.texts, self.numbers)
-        return next((names[column] for names in every if column in names), column)
-
-
 def _prepare(applied: Applied, columns: Sequence[Column]) -> None:
     """Add the prepared columns, all at once: one by one takes time with their square."""
-    table, schema, sources = applied.table, applied.schema, applied.sources
+    table, schema = applied.table, applied.schema
     series: list[nw.Series[Any]] = []
     looked_up: dict[str, CategoryColumn] = {}  # in DuckDB
     lookups: dict[str, SparkLookup] = {}
@@ -579,20 +567,27 @@ def _prepare(applied: Applied, columns: Sequence[Column]) -> None:
             assert isinstance(table, nw.DataFrame)
             name = applied.names.take(name)
             series.append(as_series(table, name, _read_values(table, column)))
-            (sources.points if is_category else sources.numbers)[column.name] = name
-        elif not isinstance(column, CategoryColumn):
+            (applied.points if is_category else applied.numbers)[column.name] = name
             continue
-        elif in_spark and _has_many(column, dtype):
-            sources.points[column.name] = name = applied.names.take(name)
-            lookups[name] = _spark_lookup(column, dtype)
+        if not isinstance(column, CategoryColumn):
+            continue
+        keys = category_points_of(column, dtype)
+        has_many = len(keys) > MAX_BRANCHES
+        if in_spark and has_many:
+            applied.points[column.name] = name = applied.names.take(name)
+            points = {float(k) if dtype.is_numeric() else str(k): p for k, p in keys}
+            missing = missing_points_of(column)
+            lookups[name] = SparkLookup(column.name, points, unknown=0.0, missing=missing)
         elif is_collated and dtype in TEXT_TYPES:
-            in_duckdb = table.implementation.is_duckdb() and _can_be_looked_up(column, dtype)
+            has_nul = any("\x00" in str(key) for key, _ in keys)
+            in_duckdb = table.implementation.is_duckdb() and dtype == nw.String
+            in_duckdb = in_duckdb and has_many and not has_nul
             name = applied.names.take(name)
-            (sources.points if in_duckdb else sources.texts)[column.name] = name
+            (applied.points if in_duckdb else applied.texts)[column.name] = name
             if in_duckdb:
                 looked_up[name] = column
     table = table.with_columns(*series) if series else table
-    table = with_binary_text(table, {new: old for old, new in sources.texts.items()})
+    table = with_binary_text(table, {new: old for old, new in applied.texts.items()})
     applied.table = _with_looked_up(with_looked_up(table, lookups), looked_up)
 
 
@@ -611,23 +606,6 @@ def category_points_of(column: CategoryColumn, dtype: Any) -> list[tuple[Value, 
 
 # ---------------------------------------------------------------------------------------------
 # Many categories in Spark and DuckDB
-
-
-def _has_many(column: CategoryColumn, dtype: Any) -> bool:
-    return len(category_points_of(column, dtype)) > MAX_BRANCHES
-
-
-def _spark_lookup(column: CategoryColumn, dtype: Any) -> SparkLookup:
-    keys = category_points_of(column, dtype)
-    points = {float(k) if dtype.is_numeric() else str(k): p for k, p in keys}
-    missing = missing_points_of(column)
-    return SparkLookup(column.name, points, unknown=0.0, missing=missing)
-
-
-def _can_be_looked_up(column: CategoryColumn, dtype: Any) -> bool:
-    keys = category_points_of(column, dtype)
-    has_nul = any("\x00" in str(key) for key, _ in keys)
-    return dtype == nw.String and not has_nul and _has_many(column, dtype)
 
 
 def _with_looked_up(table: Frame, columns: dict[str, CategoryColumn]) -> Frame:

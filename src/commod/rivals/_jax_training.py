@@ -59,18 +59,8 @@ class DebiasingSpec(NamedTuple):
     pieces: tuple[int, ...]
 
 
-class DebiasingSettings(NamedTuple):
-    """The numbers of the schedule that a step needs."""
-
-    rate: Any
-    adversary_rate: Any
-
-
-class DebiasingState(NamedTuple):
-    """Everything that one model carries from step to step; the adversary's first number is c."""
-
-    predictor: TrainedWeights
-    adversary: TrainedWeights
+# What one model carries: the predictor, and the adversary, whose first number is c.
+DebiasingState = tuple[TrainedWeights, TrainedWeights]
 
 
 def train_predictor(
@@ -110,7 +100,7 @@ def train_predictor(
         figures=DEBIASING_FIGURES,
         units=max(*sizes[1:], *spec.adversary_sizes),
     )
-    settings = DebiasingSettings(np.float32(schedule.learning_rate), np.float32(adversary_rate))
+    settings = np.float32(schedule.learning_rate), np.float32(adversary_rate)
     return train(method, strengths, seeds, rows, settings, schedule, on_progress)
 
 
@@ -119,11 +109,11 @@ def initial_debiasing(seed: int, spec: DebiasingSpec) -> DebiasingState:
     rng = np.random.default_rng(seed)
     predictor = initial_layers(rng, spec.sizes)
     adversary = np.append(np.float32(1), initial_layers(rng, spec.adversary_sizes))
-    return DebiasingState(TrainedWeights.of(predictor), TrainedWeights.of(adversary))
+    return TrainedWeights.of(predictor), TrainedWeights.of(adversary)
 
 
 def _predictor_layers(states: DebiasingState, spec: DebiasingSpec) -> list[Layer]:
-    return layers_of(states.predictor, spec.sizes)
+    return layers_of(states[0], spec.sizes)
 
 
 def _label_loss(logit: Array, batch: Any) -> Array:
@@ -166,32 +156,33 @@ def _debiasing_step(
     state: DebiasingState,
     strength: Array,
     batch: Any,
-    settings: DebiasingSettings,
+    settings: tuple[Array, Array],
     clock: Clock,
     spec: DebiasingSpec,
 ) -> tuple[DebiasingState, Array]:
     """Return the state after a step of the adversary and one of the predictor.
 
-    In the warm-up the predictor follows ∇L_P alone.
+    `settings` are the learning rates of the predictor and of the adversary. In the warm-up the
+    predictor follows ∇L_P alone.
     """
+    predictor, adversary = state
+    rate, adversary_rate = (clock.decay * rate for rate in settings)
     # one forward pass serves both gradients of the predictor
     logit, backward = jax.vjp(
-        lambda predictor: read_terms(predictor, spec.sizes, batch), state.predictor.values
+        lambda layers: read_terms(layers, spec.sizes, batch), predictor.values
     )
-    by_adversary = jax.grad(adversary_loss)(state.adversary.values, logit, batch, spec)
-    adversary = state.adversary.step(by_adversary, clock.decay * settings.adversary_rate)
+    by_adversary = jax.grad(adversary_loss)(adversary.values, logit, batch, spec)
+    adversary = adversary.step(by_adversary, adversary_rate)
     label_loss, by_label = jax.value_and_grad(_label_loss)(logit, batch)
     loss, by_score = jax.value_and_grad(adversary_loss, argnums=1)(
         adversary.values, logit, batch, spec
     )
     (of_label,), (of_adversary,) = backward(by_label), backward(by_score)
     debiased = combine_gradients(of_label, of_adversary, strength, spec.pieces)
-    predictor = state.predictor.step(
-        jnp.where(clock.age >= 0, debiased, of_label), clock.decay * settings.rate
-    )
+    predictor = predictor.step(jnp.where(clock.age >= 0, debiased, of_label), rate)
     is_changed = ((logit > batch.offset) != batch.decision).astype(logit.dtype)
     figures = jnp.stack([label_loss, loss, weighted_mean(is_changed, batch.weight)])
-    return DebiasingState(predictor, adversary), figures
+    return (predictor, adversary), figures
 
 
 # ---------------------------------------------------------------------------------------------
@@ -223,18 +214,16 @@ class AdditiveSpec(NamedTuple):
     n_groups: int
 
 
-class Waves(NamedTuple):
-    """k(a, b) = Σ size cos(frequency (a − b)) + a constant, which cancels in MMD²; shape (w,)."""
-
-    frequency: Any
-    size: Any
-
-
 class AdditiveSettings(NamedTuple):
-    """What every step needs; `discrepancy` explains `own_share`, (2, n_rate_rows, n_groups)."""
+    """What every step needs; `discrepancy` explains `own_share`, (2, n_rate_rows, n_groups).
+
+    k(a, b) = Σ size cos(frequency (a − b)) + a constant, which cancels in MMD². Both have shape
+    (w,).
+    """
 
     rate: Any
-    waves: Waves
+    frequency: Any
+    size: Any
     own_share: Any
 
 
@@ -268,7 +257,7 @@ def train_additive_term(
         layers=_term_layers,
         spec=spec,
         figures=ADDITIVE_FIGURES + CONCEPT_FIGURES if n_concepts else ADDITIVE_FIGURES,
-        units=max(2 * len(settings.waves.size), *architecture.sizes[1:], 1),
+        units=max(2 * len(settings.size), *architecture.sizes[1:], 1),
     )
     return train(method, penalties, seeds, rows, settings, schedule, on_progress)
 
@@ -277,7 +266,7 @@ def additive_settings(
     rows: TrainingRows, spec: AdditiveSpec, rate: float, kernel_length: float
 ) -> AdditiveSettings:
     """Return what every step needs."""
-    return AdditiveSettings(np.float32(rate), _waves(kernel_length), _own_share(rows, spec))
+    return AdditiveSettings(np.float32(rate), *_waves(kernel_length), _own_share(rows, spec))
 
 
 def _own_share(rows: TrainingRows, spec: AdditiveSpec) -> NDArray[np.float32]:
@@ -294,13 +283,16 @@ def _own_share(rows: TrainingRows, spec: AdditiveSpec) -> NDArray[np.float32]:
     return (squares / np.maximum(total**2, 1e-12)).astype(np.float32)
 
 
-def _waves(length: float) -> Waves:
-    """Return the kernel on [0, 1] as a Fourier series over a period that its tails do not fill."""
+def _waves(length: float) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return frequencies and sizes of the kernel on [0, 1], a Fourier series.
+
+    Its period is longer than the tails of the kernel.
+    """
     period = 1 + NEGLIGIBLE * length
     n_waves = int(np.ceil(NEGLIGIBLE * period / (np.pi * length)))
     half = np.arange(1, n_waves + 1) * np.pi / period
     size = 2 * np.sqrt(np.pi) * length / period * np.exp(-((length * half) ** 2))
-    return Waves((2 * half).astype(np.float32), size.astype(np.float32))
+    return (2 * half).astype(np.float32), size.astype(np.float32)
 
 
 def _initial_term(seed: int, spec: AdditiveSpec) -> TrainedWeights:
@@ -350,10 +342,9 @@ def discrepancy(scores: Array, batch: Any, settings: AdditiveSettings, spec: Add
 
     On all rows at once this is the usual biased estimator.
     """
-    waves = settings.waves
-    angle = scores[:, None] * waves.frequency
+    angle = scores[:, None] * settings.frequency
     features = jnp.concatenate([jnp.cos(angle), jnp.sin(angle)], axis=1)
-    features *= jnp.tile(jnp.sqrt(waves.size), 2)
+    features *= jnp.tile(jnp.sqrt(settings.size), 2)
     cells = jax.nn.one_hot(batch.cell, spec.n_rate_rows * spec.n_groups)
     weight = cells * batch.fairness_weight[:, None]  # of each row in its cell, zero in the others
     total, squares = _sides(weight.sum(axis=0), spec), _sides((weight**2).sum(axis=0), spec)
@@ -363,7 +354,7 @@ def discrepancy(scores: Array, batch: Any, settings: AdditiveSettings, spec: Add
     pairs = total**2 - squares
     has_pairs = pairs > MIN_PAIRS * total**2
     within = (mean**2).sum(axis=-1)  # mean kernel over pairs, a row with itself included
-    with_itself = waves.size.sum()  # the kernel of a row with itself
+    with_itself = settings.size.sum()  # the kernel of a row with itself
     others = within - (with_itself - within) * squares / jnp.where(has_pairs, pairs, 1.0)
     gap += (others + (with_itself - others) * settings.own_share - within).sum(axis=0)
     is_counted = has_pairs.all(axis=0)
@@ -416,11 +407,7 @@ DEGREES = (0.6, 0.7, 0.8, 0.9)  # λ: how near an augmented representation is to
 HEAD_FIGURES = ("distillation", "smoothness", "paired", "change_rate")
 
 
-class Pairs(NamedTuple):
-    """The `partner` of each row of a batch, and its `weight`: 0 where a row has no partner."""
-
-    partner: Array
-    weight: Array
+Pairs = tuple[Array, Array]  # each row's partner in its batch, and the weight: 0 without a partner
 
 
 def train_networks(
@@ -519,7 +506,7 @@ def choose_partners(batch: Any) -> Pairs:
     step = jnp.where(is_allowed, steps, n).min(axis=0)
     partner = (place + step) % n  # the row itself where no candidate is allowed
     weight = batch.pair_weight * _rows_of(batch.pair_weight, partner)
-    return Pairs(partner, jnp.where(step < n, weight, 0.0))
+    return partner, jnp.where(step < n, weight, 0.0)
 
 
 def head_loss(
@@ -527,8 +514,9 @@ def head_loss(
 ) -> tuple[Array, Array]:
     """Return the loss of a head on the pairs of a batch, and the values of `HEAD_FIGURES`."""
     (matrix, bias), *later = split_layers(layers, sizes)
+    partner, weight = pairs
     own = batch.units @ matrix + bias  # the first layer is linear, so it mixes as its inputs do
-    other = _rows_of(own, pairs.partner)
+    other = _rows_of(own, partner)
 
     def margin(degree: float) -> Array:
         x = degree * own + (1 - degree) * other
@@ -537,12 +525,12 @@ def head_loss(
         return x[:, 0]
 
     teacher = jax.nn.sigmoid(batch.margin / batch.temperature)
-    target = (teacher + _rows_of(teacher, pairs.partner)) / 2
+    target = (teacher + _rows_of(teacher, partner)) / 2
     neutral = jax.nn.sigmoid(margin(0.5))
-    distillation = weighted_mean((neutral - target) ** 2, pairs.weight)
+    distillation = weighted_mean((neutral - target) ** 2, weight)
     mixed = jnp.stack([jax.nn.sigmoid(margin(degree)) for degree in DEGREES])
-    smoothness = weighted_mean(jnp.abs(mixed - neutral).sum(axis=0), pairs.weight)
-    is_paired = (pairs.weight > 0).astype(own.dtype)
+    smoothness = weighted_mean(jnp.abs(mixed - neutral).sum(axis=0), weight)
+    is_paired = (weight > 0).astype(own.dtype)
     is_changed = ((margin(1.0) > 0) != batch.decision).astype(own.dtype)
     shares = [weighted_mean(share, batch.pair_weight) for share in (is_paired, is_changed)]
     return distillation + strength * smoothness, jnp.stack([distillation, smoothness, *shares])

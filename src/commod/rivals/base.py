@@ -23,6 +23,7 @@ from scipy.special import logit
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags, _safe_indexing, check_random_state
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from commod._data.arrays import Floats, Mask
@@ -251,29 +252,59 @@ class Rival(BaseUpdate):
 
     # -- deciding -------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the new decision of each row, shape (n,), as one of `classes_`."""
-        return self._labels_of(self._final_decisions(self._read_rows(X)))
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+        """Return the new decision of each row, shape (n,), as one of `classes_`.
 
-    def predict_proba(self, X: Any) -> Floats:
+        Parameters
+        ----------
+        X : table of shape (n, n_features)
+        sensitive_features : array-like of shape (n,) or (n, n_sensitive), default=None
+            The group of each row, for a method that decides by group; no other reads it. A group
+            that was missing or too small in the fit rows keeps its base decisions, with a warning.
+        """
+        return self._labels_of(self._final_decisions(self._read_rows(X, sensitive_features)))
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """Return the edited scores, shape (n, 2), columns in the order of `classes_`.
 
         For a randomised method they are the probabilities of the two decisions. A method that has
         no score of its own mirrors the base score at the threshold where the decision changes.
         """
-        return self._predict_proba(self._read_rows(X))
+        rows = self._read_rows(X, sensitive_features)
+        edited, base = self._deployed_scores(rows), rows.base.deployed
+        same = edited == base.scores
+        proba = np.column_stack([np.where(same, base.proba[:, 0], 1 - edited), edited])
+        return proba if self._score_label() == self.classes_[1] else proba[:, ::-1]
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return the edited margin, shape (n,): positive where `classes_[1]` is predicted."""
-        return self._decision_function(self._read_rows(X))
+    def decision_function(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+        """Return the edited margin, shape (n,): positive where `classes_[1]` is predicted.
 
-    def decision_proba(self, X: Any) -> Floats:
+        It is logit(edited score) − logit(threshold), with the sign of the final decision.
+        """
+        rows = self._read_rows(X, sensitive_features)
+        edited = self._scores(rows, self._decide_rows(rows))
+        threshold = 0.5 if self.randomised else rows.base.threshold
+        size = np.abs(np.clip(logit(np.clip(edited, 1e-15, 1 - 1e-15)) - logit(threshold), -30, 30))
+        is_upper = self._final_decisions(rows) == (self.classes_[1] == self._pos_label)
+        return np.where(is_upper, 1.0, -1.0) * np.maximum(size, np.finfo(float).tiny)
+
+    def decision_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """Return the probability of a positive decision, shape (n,); 0 or 1 if not randomised."""
-        return self._decide_rows(self._read_rows(X)).astype(np.float64)
+        return self._decide_rows(self._read_rows(X, sensitive_features)).astype(np.float64)
 
-    def changes(self, X: Any) -> ChangedDecisions:
+    def changes(self, X: Any, *, sensitive_features: Any = None) -> ChangedDecisions:
         """Return which rows change, and whether they gain or lose; after the random draws."""
-        return self._changes_on(self._read_rows(X))
+        rows = self._read_rows(X, sensitive_features)
+        return self._changes(rows.base.decisions, self._final_decisions(rows))
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+    ) -> float:
+        """Return the accuracy of `predict`, for cross-validation."""
+        rows = {"X": X, "y": y, "sensitive_features": sensitive_features}
+        check_same_rows({**rows, "sample_weight": sample_weight})
+        labels = self.predict(X, sensitive_features=sensitive_features)
+        return float(accuracy_score(y, labels, sample_weight=sample_weight))
 
     # -- from rows to what scikit-learn expects ----------------------------------------------------
 
@@ -302,12 +333,6 @@ class Rival(BaseUpdate):
             return positive.astype(np.bool_)
         return random_draws(rows.columns, rows.base.scores, self._draw_seed) < positive
 
-    def _predict_proba(self, rows: DecisionRows) -> Floats:
-        edited, base = self._deployed_scores(rows), rows.base.deployed
-        same = edited == base.scores
-        proba = np.column_stack([np.where(same, base.proba[:, 0], 1 - edited), edited])
-        return proba if self._score_label() == self.classes_[1] else proba[:, ::-1]
-
     def _deployed_scores(self, rows: DecisionRows) -> Floats:
         """Return the edited scores of the label that the base score predicts, shape (n,)."""
         positive = self._decide_rows(rows)
@@ -318,17 +343,6 @@ class Rival(BaseUpdate):
         if self.randomised:
             return mirrored
         return on_their_side(mirrored, ~positive.astype(np.bool_), base.threshold)
-
-    def _decision_function(self, rows: DecisionRows) -> Floats:
-        """Return logit(edited score) − logit(threshold), with the sign of the final decision."""
-        edited = self._scores(rows, self._decide_rows(rows))
-        threshold = 0.5 if self.randomised else rows.base.threshold
-        size = np.abs(np.clip(logit(np.clip(edited, 1e-15, 1 - 1e-15)) - logit(threshold), -30, 30))
-        is_upper = self._final_decisions(rows) == (self.classes_[1] == self._pos_label)
-        return np.where(is_upper, 1.0, -1.0) * np.maximum(size, np.finfo(float).tiny)
-
-    def _changes_on(self, rows: DecisionRows) -> ChangedDecisions:
-        return self._changes(rows.base.decisions, self._final_decisions(rows))
 
     # -- what users are told --------------------------------------------------------------------
 
@@ -427,46 +441,11 @@ class AwareRival(Rival):
 
     needs_sensitive_features = True
 
-    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
-        """Return the new decision of each row, shape (n,), as one of `classes_`.
 
-        Parameters
-        ----------
-        X : table of shape (n, n_features)
-        sensitive_features : array-like of shape (n,) or (n, n_sensitive)
-            The group of each row. A group that was missing or too small in the fit rows keeps its
-            base decisions, with a warning.
-        """
-        return self._labels_of(self._final_decisions(self._read_rows(X, sensitive_features)))
-
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
-        """Return the edited scores, shape (n, 2), columns in the order of `classes_`.
-
-        For a randomised method they are the probabilities of the two decisions. A method that has
-        no score of its own mirrors the base score at the threshold where the decision changes.
-        """
-        return self._predict_proba(self._read_rows(X, sensitive_features))
-
-    def decision_function(self, X: Any, *, sensitive_features: Any = None) -> Floats:
-        """Return the edited margin, shape (n,): positive where `classes_[1]` is predicted."""
-        return self._decision_function(self._read_rows(X, sensitive_features))
-
-    def decision_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
-        """Return the probability of a positive decision, shape (n,); 0 or 1 if not randomised."""
-        return self._decide_rows(self._read_rows(X, sensitive_features)).astype(np.float64)
-
-    def changes(self, X: Any, *, sensitive_features: Any = None) -> ChangedDecisions:
-        """Return which rows change, and whether they gain or lose; after the random draws."""
-        return self._changes_on(self._read_rows(X, sensitive_features))
-
-    def score(
-        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
-    ) -> float:
-        """Return the accuracy of `predict`, for cross-validation."""
-        rows = {"X": X, "y": y, "sensitive_features": sensitive_features}
-        check_same_rows({**rows, "sample_weight": sample_weight})
-        labels = self.predict(X, sensitive_features=sensitive_features)
-        return float(accuracy_score(y, labels, sample_weight=sample_weight))
+# scikit-learn routes the groups to the methods of those rivals only that decide by group
+for _method in ("predict", "predict_proba", "decision_function", "score"):
+    setattr(Rival, f"__metadata_request__{_method}", {"sensitive_features": UNUSED})
+    setattr(AwareRival, f"__metadata_request__{_method}", {"sensitive_features": None})
 
 
 def fit_strengths(

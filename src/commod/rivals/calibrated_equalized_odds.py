@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -138,7 +138,7 @@ class CalibratedEqualizedOdds(AwareRival):
         label = rows.needed_labels("CalibratedEqualizedOdds measures the costs of errors")
         kept = rows.in_constraint
         cost = self.cost or self._measured_cost()
-        costs = group_costs(
+        costs, trivial, base_rates = group_costs(
             rows.base.scores[kept],
             label[kept],
             rows.group[kept],
@@ -148,8 +148,8 @@ class CalibratedEqualizedOdds(AwareRival):
         )
         for model in models:
             model.cost_ = cost
-            model.costs_, model.trivial_costs_, model.base_rates_ = costs
-            model.required_rates_ = required_rates(costs.costs, costs.trivial)
+            model.costs_, model.trivial_costs_, model.base_rates_ = costs, trivial, base_rates
+            model.required_rates_ = required_rates(costs, trivial)
             feasible = feasible_rates(model.required_rates_)
             model.mixing_rates_ = float(model.strength) * feasible
         infeasible = self._infeasibility()
@@ -213,17 +213,6 @@ class CalibratedEqualizedOdds(AwareRival):
 ROUNDING = 1e-12  # costs that differ by less are equal
 
 
-class GroupCosts(NamedTuple):
-    """The costs of g groups, each of shape (g,); NaN where a group has no row to measure them on.
-
-    `trivial` is the cost of the constant score `base_rates`, the share of positive labels.
-    """
-
-    costs: Floats
-    trivial: Floats
-    base_rates: Floats
-
-
 def group_costs(
     scores: Floats,
     label: Mask,
@@ -232,8 +221,11 @@ def group_costs(
     *,
     n_groups: int,
     cost: str,
-) -> GroupCosts:
-    """Return the generalised cost of each group's scores and of its base rate.
+) -> tuple[Floats, Floats, Floats]:
+    """Return the generalised cost of each group's scores, that of its base rate, and this rate.
+
+    Each has shape (g,), and NaN where a group has no row to measure it on. The base rate is the
+    share of positive labels, which counts as a constant score.
 
     - "fnr": the mean of 1 − score over the rows with a positive label.
     - "fpr": the mean of the score over the rows with a negative label.
@@ -242,10 +234,10 @@ def group_costs(
     Examples
     --------
     >>> scores, label = np.array([0.8, 0.6, 0.1, 0.3]), np.array([True, True, False, False])
-    >>> found = group_costs(
+    >>> costs, trivial, _ = group_costs(
     ...     scores, label, np.zeros(4, int), np.ones(4), n_groups=1, cost="fnr"
     ... )
-    >>> found.costs.round(3), found.trivial
+    >>> costs.round(3), trivial
     (array([0.3]), array([0.5]))
     """
     counted = {"fnr": label, "fpr": ~label, "weighted": np.ones_like(label)}[cost]
@@ -258,7 +250,7 @@ def group_costs(
     costs = mean(np.where(label, 1 - scores, scores), weight * counted)
     rates = mean(label, weight)
     trivial = {"fnr": 1 - rates, "fpr": rates, "weighted": 2 * rates * (1 - rates)}
-    return GroupCosts(costs, trivial[cost], rates)
+    return costs, trivial[cost], rates
 
 
 def required_rates(costs: Floats, trivial: Floats) -> Floats:

@@ -155,8 +155,7 @@ class FCGP(ScoredRival, TermsRival):
         for model, position in zip(models, positions.tolist(), strict=True):
             model._smoother, model._position = shared, position
             model.noise_ = float(noises[used[position]])
-            model.kernel_variance_ = shared.kernel.variance
-            model.kernel_length_ = shared.kernel.length
+            model.kernel_variance_, model.kernel_length_ = shared.kernel
             model.n_points_ = len(shared.points)
 
     def _fit_process(self, rows: RivalFitRows, noises: Floats) -> tuple[_Smoother, TermTable]:
@@ -169,8 +168,9 @@ class FCGP(ScoredRival, TermsRival):
         residual = rows.scores_at_half[sample] - float(self.prior_mean)
         few = slice(MAX_KERNEL_ROWS)
         kernel = fit_kernel(points[few], residual[few], weight[few])
-        path = NoisePath.of(kernel.matrix(points, points), residual, weight)
-        return _Smoother(encoding, mean, scale, points, kernel, path.changes(noises)), terms
+        matrix = kernel_matrix(points, points, *kernel)
+        coefficients = noise_coefficients(matrix, residual, weight, noises)
+        return _Smoother(encoding, mean, scale, points, kernel, coefficients), terms
 
     def _measure(self, rows: RivalFitRows, changes: Floats) -> tuple[Floats, Floats]:
         """Return the gap and the difference for each noise, both of shape (n_noises,)."""
@@ -219,14 +219,14 @@ class _Smoother:
     """A fitted process on m points: the change of the score for k noises.
 
     `mean` and `scale` (d,) standardise the terms, `points` has shape (m, d), and `coefficients`
-    (m, k).
+    (m, k). `kernel` has variance and length.
     """
 
     encoding: Encoding
     mean: Floats
     scale: Floats
     points: Floats
-    kernel: Kernel
+    kernel: tuple[float, float]
     coefficients: Floats
 
     def changes(self, terms: TermTable) -> Floats:
@@ -237,7 +237,7 @@ class _Smoother:
         for start in range(0, len(terms), CHUNK_ROWS):
             chunk = np.arange(start, min(start + CHUNK_ROWS, len(terms)))
             inputs = _standardised(terms.take(chunk), self.mean, self.scale)
-            output[chunk] = self.kernel.matrix(inputs, self.points) @ self.coefficients
+            output[chunk] = kernel_matrix(inputs, self.points, *self.kernel) @ self.coefficients
         return output
 
 
@@ -261,27 +261,19 @@ LENGTHS = np.geomspace(0.03, 300.0, 13)
 VARIANCES = np.geomspace(1e-5, 1e5, 41)
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """A Gaussian kernel.
+def kernel_matrix(a: Floats, b: Floats, variance: float, length: float) -> Floats:
+    """Return the Gaussian kernel between the rows of `a` (n, d) and of `b` (m, d), shape (n, m).
 
     Examples
     --------
-    >>> Kernel(variance=2.0, length=1.0).matrix(np.zeros((1, 1)), np.array([[0.0], [2.0]])).round(3)
+    >>> kernel_matrix(np.zeros((1, 1)), np.array([[0.0], [2.0]]), 2.0, 1.0).round(3)
     array([[2.   , 0.271]])
     """
-
-    variance: float
-    length: float
-
-    def matrix(self, a: Floats, b: Floats) -> Floats:
-        """Return the kernel between the rows of `a` (n, d) and of `b` (m, d), shape (n, m)."""
-        similarity = rbf_kernel(a, b, gamma=0.5 / self.length**2)
-        return np.asarray(self.variance * similarity)
+    return np.asarray(variance * rbf_kernel(a, b, gamma=0.5 / length**2))
 
 
-def fit_kernel(points: Floats, residual: Floats, weight: Floats) -> Kernel:
-    """Return the kernel with the largest marginal likelihood at the smallest noise.
+def fit_kernel(points: Floats, residual: Floats, weight: Floats) -> tuple[float, float]:
+    """Return variance and length of the kernel that is most likely at the smallest noise.
 
     `points` has shape (n, d). `residual` (n,) is the score minus the prior mean. For each length,
     one eigendecomposition gives the likelihood of every variance. So the search has one dimension:
@@ -290,11 +282,11 @@ def fit_kernel(points: Floats, residual: Floats, weight: Floats) -> Kernel:
     distances = np.sqrt(euclidean_distances(points, squared=True))
     typical = float(np.median(distances[distances > 0])) if distances.any() else 1.0
 
-    def fitted(log_length: float) -> tuple[float, Kernel]:
-        kernel = Kernel(1.0, typical * math.exp(log_length))
-        path = NoisePath.of(kernel.matrix(points, points), residual, weight)
-        loss, variance = _best_variance(path.values, path.projected)
-        return loss, Kernel(variance, kernel.length)
+    def fitted(log_length: float) -> tuple[float, float, float]:
+        length = typical * math.exp(log_length)
+        matrix = kernel_matrix(points, points, 1.0, length)
+        _, values, projected = directions(matrix, residual, weight)
+        return *_best_variance(values, projected), length
 
     grid = np.log(LENGTHS)
     best = int(np.argmin([fitted(log_length)[0] for log_length in grid]))
@@ -302,7 +294,8 @@ def fit_kernel(points: Floats, residual: Floats, weight: Floats) -> Kernel:
     refined = minimize_scalar(
         lambda log_length: fitted(log_length)[0], bounds=bounds, options={"xatol": 1e-4}
     )
-    return min(fitted(grid[best]), fitted(refined.x), key=lambda result: result[0])[1]
+    _, variance, length = min(fitted(grid[best]), fitted(refined.x), key=lambda result: result[0])
+    return variance, length
 
 
 def _best_variance(values: Floats, projected: Floats) -> tuple[float, float]:
@@ -319,39 +312,26 @@ def _best_variance(values: Floats, projected: Floats) -> tuple[float, float]:
     return float(refined.fun), math.exp(refined.x)
 
 
-@dataclass(frozen=True)
-class NoisePath:
-    """The regression on n points for every noise: the eigendecomposition in the module's text."""
+def directions(matrix: Floats, residual: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the regression on n points for every noise, as an eigendecomposition.
 
-    root: Floats
-    vectors: Floats
-    values: Floats
-    projected: Floats
+    `matrix` (n, n) is the kernel of the points. The columns of the first array (n, n) are the
+    directions. The eigenvalues (n,) and the residual along each direction (n,) come with them. The
+    coefficients of m_v are √weight · (directions @ (residuals / (eigenvalues + v))).
+    """
+    root = np.sqrt(weight)
+    values, vectors = eigh(root[:, None] * matrix * root)
+    # Rounding makes the smallest eigenvalues negative; a kernel has none.
+    return vectors, np.maximum(values, 0.0), vectors.T @ (root * residual)
 
-    @classmethod
-    def of(cls, kernel_matrix: Floats, residual: Floats, weight: Floats) -> NoisePath:
-        """Return the path from the kernel matrix (n, n) of the points."""
-        root = np.sqrt(weight)
-        values, vectors = eigh(root[:, None] * kernel_matrix * root)
-        # Rounding makes the smallest eigenvalues negative; a kernel has none.
-        return cls(root, vectors, np.maximum(values, 0.0), vectors.T @ (root * residual))
 
-    def changes(self, noises: Floats, base: float = SMALLEST_NOISE) -> Floats:
-        """Return the coefficients of m_v − m_base for each of k noises, shape (n, k).
-
-        They are exactly 0 for the noise `base`.
-        """
-        values = self.values[:, None]
-        return self.coefficients((base - noises) / (values + noises) / (values + base))
-
-    def coefficients(self, factors: Floats) -> Floats:
-        """Return the coefficients of the points, (n, k), for k factors of each direction (n, k).
-
-        With the factors 1 / (values + noise), the posterior mean is prior + k(x, points) @
-        coefficients.
-        """
-        inner = self.vectors @ (factors * self.projected[:, None])
-        return np.asarray(self.root[:, None] * inner)
+def noise_coefficients(matrix: Floats, residual: Floats, weight: Floats, noises: Floats) -> Floats:
+    """Return the coefficients of m_v − m_v₀ for each of k noises, (n, k); exactly 0 for v₀."""
+    vectors, values, projected = directions(matrix, residual, weight)
+    values, base = values[:, None], SMALLEST_NOISE
+    factors = (base - noises) / (values + noises) / (values + base)
+    inner = vectors @ (factors * projected[:, None])
+    return np.asarray(np.sqrt(weight)[:, None] * inner)
 
 
 def balanced_choice(gaps: Floats, differences: Floats, strength: float) -> int:

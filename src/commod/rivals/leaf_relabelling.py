@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,24 +130,19 @@ class LeafRelabelling(Rival):
                 'objective="accuracy" counts the accuracy that a leaf loses',
                 ', or choose objective="changes"',
             )
-        effects = leaf_effects(rows, self._leaves(rows), label)
+        discrimination, leaf, *effects = leaf_effects(rows, self._leaves(rows), label)
+        candidate = effects[0] > ROUNDING
+        gain, cost, size = (effect[candidate] for effect in effects)
         for model in models:
-            model._choose(effects)
-
-    def _choose(self, effects: LeafEffects) -> None:
-        """Store the leaves to invert."""
-        candidate = effects.gain > ROUNDING
-        gain, cost, size = (v[candidate] for v in (effects.gain, effects.cost, effects.n_rows))
-        discrimination = effects.discrimination
-        # A NaN, of an empty group, compares as False: then nothing is needed.
-        needed = float(self.strength) * discrimination if discrimination > 0 else 0.0
-        if self.solver == "exact":
-            cover = cheapest_cover(gain, cost, size, needed)
-        else:
-            cover = Cover(greedy_cover(gain, cost, size, needed), needed <= 0)
-        self.relabelled_ = effects.leaf[candidate][cover.chosen]
-        self.discrimination_ = float(discrimination - gain[cover.chosen].sum())
-        self.is_optimal_ = cover.is_optimal
+            # A NaN, of an empty group, compares as False: then nothing is needed.
+            needed = float(model.strength) * discrimination if discrimination > 0 else 0.0
+            if self.solver == "exact":
+                chosen, model.is_optimal_ = cheapest_cover(gain, cost, size, needed)
+            else:
+                chosen = greedy_cover(gain, cost, size, needed)
+                model.is_optimal_ = needed <= 0
+            model.relabelled_ = leaf[candidate][chosen]
+            model.discrimination_ = float(discrimination - gain[chosen].sum())
 
     # -- deciding -------------------------------------------------------------------------------
 
@@ -172,33 +167,15 @@ class LeafRelabelling(Rival):
         return text
 
 
-@dataclass(frozen=True)
-class LeafEffects:
-    """What it means to invert each of L leaves.
+def leaf_effects(
+    rows: RivalFitRows, leaves: Leaves, label: Mask | None
+) -> tuple[float, Leaves, Floats, Floats, Floats]:
+    """Return the discrimination of the base decisions, and what it means to invert each leaf.
 
-    Attributes
-    ----------
-    leaf : ndarray of shape (L,)
-        The number of the leaf.
-    gain : ndarray of shape (L,)
-        How much the discrimination falls.
-    cost : ndarray of shape (L,)
-        What the inversion costs: the weight of rows that become wrong, or the number of rows.
-    n_rows : ndarray of shape (L,)
-        Rows in the leaf.
-    discrimination : float
-        The discrimination of the base decisions.
+    Arrays of shape (L,) have the numbers of the leaves, how much the discrimination falls, what the
+    inversion costs, and the rows in the leaf. The cost is the weight of the rows that become wrong;
+    without labels, it is the number of rows.
     """
-
-    leaf: Leaves
-    gain: Floats
-    cost: Floats
-    n_rows: Floats
-    discrimination: float
-
-
-def leaf_effects(rows: RivalFitRows, leaves: Leaves, label: Mask | None) -> LeafEffects:
-    """Return the effect of inverting each leaf; without labels, the cost is the number of rows."""
     leaf, first, index = np.unique(leaves, return_index=True, return_inverse=True)
     positive = rows.base.decisions[first]
     share = np.full((2, len(leaf)), np.nan)  # of each group's weight
@@ -215,17 +192,11 @@ def leaf_effects(rows: RivalFitRows, leaves: Leaves, label: Mask | None) -> Leaf
         signed = rows.weight * np.where(label == rows.base.decisions, 1.0, -1.0)
         cost = np.maximum(np.bincount(index, signed, len(leaf)), 0.0)
     gain = np.where(positive, difference, -difference)
-    return LeafEffects(leaf, gain, cost, n_rows, float(rates[favoured] - rates[1 - favoured]))
+    discrimination = float(rates[favoured] - rates[1 - favoured])
+    return discrimination, leaf, gain, cost, n_rows
 
 
 MAX_ENTRIES = 2**26  # of the table of sets and items; trees of thousands of leaves could need more
-
-
-class Cover(NamedTuple):
-    """The chosen items (m,), and whether no cheaper choice exists."""
-
-    chosen: Mask
-    is_optimal: bool
 
 
 def greedy_cover(gain: Floats, cost: Floats, size: Floats, needed: float) -> Mask:
@@ -248,8 +219,10 @@ def greedy_cover(gain: Floats, cost: Floats, size: Floats, needed: float) -> Mas
     return chosen
 
 
-def cheapest_cover(gain: Floats, cost: Floats, size: Floats, needed: float) -> Cover:
+def cheapest_cover(gain: Floats, cost: Floats, size: Floats, needed: float) -> tuple[Mask, bool]:
     """Return the items of the smallest cost whose gains reach `needed`; of these, the smallest.
+
+    The second value says whether no cheaper choice exists.
 
     Items are added one by one, the largest gain per cost first. Of all sets of these items, those
     are kept that may still be the best:
@@ -262,11 +235,11 @@ def cheapest_cover(gain: Floats, cost: Floats, size: Floats, needed: float) -> C
     Examples
     --------
     >>> gain, cost, size = np.array([0.4, 0.3, 0.1]), np.array([3.0, 2.0, 2.0]), np.ones(3)
-    >>> cheapest_cover(gain, cost, size, needed=0.4).chosen
-    array([ True, False, False])
+    >>> cheapest_cover(gain, cost, size, needed=0.4)
+    (array([ True, False, False]), True)
     """
     if needed <= ROUNDING:
-        return Cover(np.zeros(len(gain), dtype=np.bool_), True)
+        return np.zeros(len(gain), dtype=np.bool_), True
     greedy = greedy_cover(gain, cost, size, needed)
     most, enough, is_optimal = (1 + ROUNDING) * float(cost @ greedy), needed - ROUNDING, True
     items = np.lexsort([size, cost / gain])
@@ -291,6 +264,6 @@ def cheapest_cover(gain: Floats, cost: Floats, size: Floats, needed: float) -> C
         gains, costs, sizes, chosen = gains[left], costs[left], sizes[left], chosen[left]
     reached = np.flatnonzero(gains >= enough)
     if not len(reached):  # the gains of all items are not enough, or the best sets were left out
-        return Cover(greedy, is_optimal)
+        return greedy, is_optimal
     best = reached[np.lexsort([sizes[reached], costs[reached]])[0]]
-    return Cover(chosen[best], is_optimal)
+    return chosen[best], is_optimal

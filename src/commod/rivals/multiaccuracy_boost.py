@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -147,40 +147,78 @@ class MultiaccuracyBoost(ScoredRival, TermsRival):
         columns = [column.take(used) for column in rows.columns]
         encoding, terms = self._learn_terms(columns, weight)
         mean, scale = moments_of_numbers(terms, weight)
-        trains, is_held_out = _split(len(weight), float(self.validation_fraction), self._draw_seed)
-        audited = AuditedRows(
-            matrix=term_matrix(terms, mean, scale),
-            margin=margins(rows.base.scores[used], rows.base.threshold),
+        path = self._boost(
+            term_matrix(terms, mean, scale),
+            margins(rows.base.scores[used], rows.base.threshold),
+            rows.base.decisions[used],
+            label[used],
+            weight,
             log_odds=float(logit(rows.base.threshold)),
-            positive=rows.base.decisions[used],
-            label=label[used],
-            weight=weight,
-            trains=trains,
-            is_held_out=is_held_out,
-        )
-        path = boost(
-            audited,
             n_rounds=max(model._most_rounds for model in models),
-            ridge=float(self.ridge),
-            learning_rate=float(self.learning_rate),
-            alpha=float(self.alpha),
         )
         for model in models:
             model._encoding, model.term_names_ = encoding, encoding.term_names
             model._store_rounds(path, mean, scale)
 
+    def _boost(
+        self,
+        matrix: Any,
+        margin: Floats,
+        positive: Mask,
+        label: Mask,
+        weight: Floats,
+        *,
+        log_odds: float,
+        n_rounds: int,
+    ) -> BoostingPath:
+        """Return at most `n_rounds` rounds; fewer where no audited correlation exceeds alpha.
+
+        A round fits one auditor h to the residuals of each set, by a ridge regression on the
+        training rows. `matrix` has the standardised terms; the score is expit(margin + log_odds).
+        The correlation is the mean of h · (score − label) over the held-out rows of the set. The
+        auditor with the largest correlation, times the learning rate, is subtracted from the logits
+        of its set.
+        """
+        sets = ~positive, positive, np.ones(len(positive), dtype=bool)
+        trains, is_held_out = _split(len(weight), float(self.validation_fraction), self._draw_seed)
+        tested = [unit_sum(weight * (is_held_out & members)) for members in sets]
+        auditors = {
+            k: ridge_auditor(matrix, weight * (trains & members), float(self.ridge))
+            for k, members in enumerate(sets)
+            if (trains & members).any() and (is_held_out & members).any()
+        }
+        rounds, audits, accuracies = [], [], []
+        while True:
+            scores = expit(margin + log_odds)
+            accuracies.append(float(tested[EVERYONE] @ ((margin > 0) == label)))
+            residuals = signed_residuals(scores, label)
+            fitted = {k: auditor(residuals) for k, auditor in auditors.items()}
+            correlations = np.full(len(sets), -np.inf)
+            for k, (_, predicted) in fitted.items():
+                correlations[k] = tested[k] @ (predicted * (scores - label))
+            audits.append(correlations)
+            worst = int(np.argmax(correlations))
+            if not correlations[worst] > float(self.alpha) or len(rounds) == n_rounds:
+                return rounds, audits, accuracies
+            table, predicted = fitted[worst]
+            rounds.append((worst, table))
+            margin -= float(self.learning_rate) * np.where(sets[worst], predicted, 0.0)
+
     def _store_rounds(self, path: BoostingPath, mean: Floats, scale: Floats) -> None:
         """Store the first rounds of the path as points on raw columns."""
-        n_rounds = min(self._most_rounds, len(path.rounds))
-        self.accuracies_ = np.array(path.accuracies[: n_rounds + 1])
-        self.correlations_ = path.correlations[n_rounds]
+        rounds, audits, accuracies = path
+        n_rounds = min(self._most_rounds, len(rounds))
+        self.accuracies_ = np.array(accuracies[: n_rounds + 1])
+        self.correlations_ = audits[n_rounds]
         self.audit_passed_ = not bool((self.correlations_ > self.alpha).any())
-        self.n_iter_ = path.best_round(n_rounds) if self.keep == "best" else n_rounds
+        # the best accuracy, with the fewest rounds of equals
+        self.n_iter_ = int(np.argmax(self.accuracies_)) if self.keep == "best" else n_rounds
         self.points_, self.intercepts_ = np.zeros((2, len(mean))), np.zeros(2)
-        for positive in (False, True):
-            table = -float(self.learning_rate) * path.total(self.n_iter_, positive, len(mean) + 1)
-            self.points_[int(positive)] = table[:-1] / scale
-            self.intercepts_[int(positive)] = table[-1] - self.points_[int(positive)] @ mean
+        for positive in (0, 1):
+            kept = [table for k, table in rounds[: self.n_iter_] if k in (positive, EVERYONE)]
+            table = -float(self.learning_rate) * sum(kept, np.zeros(len(mean) + 1))
+            self.points_[positive] = table[:-1] / scale
+            self.intercepts_[positive] = table[-1] - self.points_[positive] @ mean
 
     def _sentence(self) -> str:
         n_tried = len(self.accuracies_) - 1
@@ -217,57 +255,13 @@ def _split(n_rows: int, held_out_share: float, seed: int) -> tuple[Mask, Mask]:
     return ~is_held_out, is_held_out
 
 
-N_SETS = 3  # rows with a negative base decision, with a positive one, and all rows
-EVERYONE = 2
+EVERYONE = 2  # the sets: rows with a negative base decision, with a positive one, and all rows
 STEEPEST = 0.1  # within this distance of 0 and 1, the residual is a straight line
 
-
-@dataclass(frozen=True)
-class AuditedRows:
-    """The n rows that are audited.
-
-    - `matrix`: their standardised terms, sparse, (n, d).
-    - `margin`: logit of the score minus logit of the threshold, finite.
-    - `log_odds`: logit of the threshold, so that expit(margin + log_odds) is the score.
-    - `trains`, `is_held_out`: which rows the auditors learn from, and which rows they are tested
-      on. Both may be the same rows.
-    """
-
-    matrix: Any
-    margin: Floats
-    log_odds: float
-    positive: Mask
-    label: Mask
-    weight: Floats
-    trains: Mask
-    is_held_out: Mask
-
-    @property
-    def sets(self) -> tuple[Mask, Mask, Mask]:
-        """Return the members of the three sets that are audited."""
-        return ~self.positive, self.positive, np.ones(len(self.positive), dtype=bool)
-
-
-class BoostingPath(NamedTuple):
-    """Every round of boosting, and what was measured before each round and after the last.
-
-    - `rounds`: the set that each round corrects, and its auditor: weights, then intercept (d + 1,).
-    - `correlations`: the correlation of the three sets at each audit; −inf for a set without rows.
-    - `accuracies`: the accuracy on held-out rows before each round, and after the last.
-    """
-
-    rounds: list[tuple[int, Floats]]
-    correlations: list[Floats]
-    accuracies: list[float]
-
-    def best_round(self, n_rounds: int) -> int:
-        """Return how many of the first `n_rounds` give the best accuracy; the fewest of equals."""
-        return int(np.argmax(self.accuracies[: n_rounds + 1]))
-
-    def total(self, n_rounds: int, positive: bool, width: int) -> Floats:
-        """Return the sum of the auditors of the first rounds, for rows of one base decision."""
-        tables = [t for members, t in self.rounds[:n_rounds] if members in (positive, EVERYONE)]
-        return sum(tables, np.zeros(width))
+# Every round of boosting: the set that it corrects, and its auditor (d + 1,), the intercept last.
+# Then the correlations of the sets at each audit (−inf for a set without rows), and the accuracy on
+# held-out rows before each round and after the last.
+BoostingPath = tuple[list[tuple[int, Floats]], list[Floats], list[float]]
 
 
 def signed_residuals(scores: Floats, label: Mask) -> Floats:
@@ -287,61 +281,30 @@ def signed_residuals(scores: Floats, label: Mask) -> Floats:
     return np.where(label, -size, size)
 
 
-class RidgeAuditor:
-    """Ridge regressions on the same weighted rows: the products of columns are computed once.
+def ridge_auditor(
+    matrix: Any, weight: Floats, ridge: float
+) -> Callable[[Floats], tuple[Floats, Floats]]:
+    """Return ridge regressions on weighted rows: the products of columns are computed once.
 
-    The penalty counts rows, as in scikit-learn's `Ridge(alpha=ridge)`, and leaves the intercept
-    free. A weight of 2 means two rows; weights below 1 on average do not make the rows fewer.
+    The result is a function of residuals (n,). It returns the weights, intercept last (d + 1,), and
+    the prediction of every row (n,). The penalty counts rows, as in scikit-learn's
+    `Ridge(alpha=ridge)`, and leaves the intercept free. A weight of 2 means two rows; weights below
+    1 on average do not make the rows fewer.
     """
+    share = unit_sum(weight)
+    n_rows = max(float(weight.sum()), float(np.count_nonzero(weight)))
+    penalty = np.append(np.full(matrix.shape[1], ridge / n_rows), 0.0)
+    factor = cho_factor(mean_products(matrix, share) + np.diag(penalty))
 
-    def __init__(self, matrix: Any, weight: Floats, ridge: float) -> None:
-        self.matrix, self.share = matrix, unit_sum(weight)
-        n_rows = max(float(weight.sum()), float(np.count_nonzero(weight)))
-        penalty = np.append(np.full(matrix.shape[1], ridge / n_rows), 0.0)
-        self.factor = cho_factor(mean_products(matrix, self.share) + np.diag(penalty))
+    def fit(residuals: Floats) -> tuple[Floats, Floats]:
+        weighted = share * residuals
+        table = cho_solve(factor, np.append(matrix.T @ weighted, weighted.sum()))
+        return table, matrix @ table[:-1] + table[-1]
 
-    def fit(self, residuals: Floats) -> tuple[Floats, Floats]:
-        """Return the weights, intercept last (d + 1,), and the prediction of every row (n,)."""
-        weighted = self.share * residuals
-        table = cho_solve(self.factor, np.append(self.matrix.T @ weighted, weighted.sum()))
-        return table, self.matrix @ table[:-1] + table[-1]
+    return fit
 
 
 def unit_sum(weight: Floats) -> Floats:
     """Return weights that sum to 1; weights that sum to 0 stay as they are."""
     total = weight.sum()
     return weight / total if total > 0 else weight
-
-
-def boost(
-    rows: AuditedRows, *, n_rounds: int, ridge: float, learning_rate: float, alpha: float
-) -> BoostingPath:
-    """Return at most `n_rounds` rounds; fewer where no audited correlation exceeds `alpha`.
-
-    A round fits one auditor h to the residuals of each set, by a ridge regression on the training
-    rows. Its correlation is the mean of h · (score − label) over the held-out rows of the set. The
-    auditor with the largest correlation, times the learning rate, is subtracted from the logits of
-    its set.
-    """
-    path, margin = BoostingPath([], [], []), rows.margin.copy()
-    tested = [unit_sum(rows.weight * (rows.is_held_out & members)) for members in rows.sets]
-    auditors = {
-        k: RidgeAuditor(rows.matrix, rows.weight * (rows.trains & members), ridge)
-        for k, members in enumerate(rows.sets)
-        if (rows.trains & members).any() and (rows.is_held_out & members).any()
-    }
-    while True:
-        scores = expit(margin + rows.log_odds)
-        path.accuracies.append(float(tested[EVERYONE] @ ((margin > 0) == rows.label)))
-        residuals = signed_residuals(scores, rows.label)
-        fitted = {k: auditor.fit(residuals) for k, auditor in auditors.items()}
-        correlations = np.full(N_SETS, -np.inf)
-        for k, (_, predicted) in fitted.items():
-            correlations[k] = tested[k] @ (predicted * (scores - rows.label))
-        path.correlations.append(correlations)
-        worst = int(np.argmax(correlations))
-        if not correlations[worst] > alpha or len(path.rounds) == n_rounds:
-            return path
-        table, predicted = fitted[worst]
-        path.rounds.append((worst, table))
-        margin -= learning_rate * np.where(rows.sets[worst], predicted, 0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -23,54 +22,7 @@ from commod.updates._interface import Decisions
 from commod.updates.base import LARGEST_WEIGHT
 
 
-class PlugInRival(GroupProbabilityRival):
-    """A rule that uses estimated probabilities: positive where gain − Σ ψ_j γ_j > 0.
-
-    - The gain is the base score minus 0.5, after both the score and its threshold were shifted on
-      the logit scale until the threshold was 0.5. It is what a positive decision is worth.
-    - γ_j are the effects of `GroupProbabilityRival`.
-    - A subclass sets the multipliers ψ in `_choose_multipliers`.
-    """
-
-    lambda_ratio = 0.0
-
-    @abstractmethod
-    def _choose_multipliers(
-        self, models: Sequence[Self], rows: RivalFitRows, programme: LinearProgramme
-    ) -> None:
-        """Set `multipliers_` of each model. The programme has the rows of `rows.is_counted`.
-
-        A model that this method leaves alone has multipliers of 0 and changes nothing.
-        """
-
-    # -- learning -------------------------------------------------------------------------------
-
-    def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
-        """Fit the group model once; the models differ only in their multipliers."""
-        counted, share, effects = self._learn_cells(models, rows)
-        programme = LinearProgramme(self._gain(rows)[counted], effects, share)
-        self._choose_multipliers(models, rows, programme)
-
-    # -- deciding -------------------------------------------------------------------------------
-
-    def _decide(self, rows: DecisionRows) -> Mask:
-        if not self.multipliers_.any():
-            return rows.base.decisions
-        margins = fair_margins(self._gain(rows), self._effects(rows), self.multipliers_)
-        return decide(margins, rows.base.decisions)
-
-    def _gain(self, rows: DecisionRows) -> Floats:
-        """Return what a positive decision is worth without fairness, shape (n,)."""
-        lambda_ratio = float(self._fitted_param("lambda_ratio"))
-        gain = rows.scores_at_half - HALF + lambda_ratio * (2.0 * rows.base.decisions - 1.0)
-        return (
-            curved_gain(gain)
-            if self._fitted_param("aware") and len(self._constraint.rate_rows) > 1
-            else gain
-        )
-
-
-class LPP(PlugInRival):
+class LPP(GroupProbabilityRival):
     """Take the most accurate decisions whose predicted rates differ little between groups.
 
     The base score f counts as P(Y = 1 | x). The groups' rates are predicted from P(S | x), or from
@@ -146,15 +98,46 @@ class LPP(PlugInRival):
     """
 
     tolerance_: float
+    lambda_ratio = 0.0
 
     def _choose_multipliers(
         self, models: Sequence[Self], rows: RivalFitRows, programme: LinearProgramme
     ) -> None:
+        """Set `multipliers_` of each model. The programme has the rows of `rows.is_counted`.
+
+        A model that this method leaves alone has multipliers of 0 and changes nothing.
+        """
         gap = programme.gap(programme.gain > 0) if self._is_defined(rows) else np.nan
         for model in models:
             model.tolerance_ = (1 - float(model.strength)) * gap
             if model.tolerance_ < gap:
                 model.multipliers_ = best_multipliers(programme, model.tolerance_)
+
+    # -- learning -------------------------------------------------------------------------------
+
+    def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
+        """Fit the group model once; the models differ only in their multipliers."""
+        counted, share, effects = self._learn_cells(models, rows)
+        programme = LinearProgramme(self._gain(rows)[counted], effects, share)
+        self._choose_multipliers(models, rows, programme)
+
+    # -- deciding -------------------------------------------------------------------------------
+
+    def _decide(self, rows: DecisionRows) -> Mask:
+        if not self.multipliers_.any():
+            return rows.base.decisions
+        margins = fair_margins(self._gain(rows), self._effects(rows), self.multipliers_)
+        return decide(margins, rows.base.decisions)
+
+    def _gain(self, rows: DecisionRows) -> Floats:
+        """Return what a positive decision is worth without fairness, shape (n,)."""
+        lambda_ratio = float(self._fitted_param("lambda_ratio"))
+        gain = rows.scores_at_half - HALF + lambda_ratio * (2.0 * rows.base.decisions - 1.0)
+        return (
+            curved_gain(gain)
+            if self._fitted_param("aware") and len(self._constraint.rate_rows) > 1
+            else gain
+        )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -259,7 +242,7 @@ ROUNDING = 1e-9  # a target counts as reached if it is missed by no more
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BayesPlugIn(PlugInRival):
+class BayesPlugIn(LPP):
     """Decide by the Bayes-optimal score, with the smallest multipliers that reach the target.
 
     The score has three parts: f − 0.5, a fairness margin, and `lambda_ratio` in favour of the base

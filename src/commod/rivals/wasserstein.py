@@ -154,8 +154,8 @@ class Distribution(NamedTuple):
         at = np.searchsorted(self.upper, levels)
         return self.values[np.minimum(at, len(self.values) - 1)]
 
-    def thinned(self, n_levels: int) -> LinearQuantiles:
-        """Return the mid-ranks of about `n_levels` values, or of all if there are fewer.
+    def thinned(self, n_levels: int) -> tuple[Floats, Floats]:
+        """Return about `n_levels` mid-ranks, or all if there are fewer, and the value at each.
 
         Every value with more than 1/n_levels of the weight stays, with its two neighbours: the
         quantile function is steep beside it. The first and last value stay, too.
@@ -167,18 +167,7 @@ class Distribution(NamedTuple):
             heavy = np.flatnonzero(np.diff(self.upper, prepend=0.0) > 1 / n_levels)
             chosen = np.searchsorted(self.upper, levels), heavy - 1, heavy + 1, [0, last]
             keep = np.unique(np.clip(np.concatenate(chosen), 0, last))
-        return LinearQuantiles(self.values[keep], self.mid_ranks[keep])
-
-
-class LinearQuantiles(NamedTuple):
-    """A quantile function that is linear between mid-ranks: the value (k,) at each level (k,)."""
-
-    values: Floats
-    levels: Floats
-
-    def at(self, levels: Floats) -> Floats:
-        """Return the value at each level; beyond the first and last level it is constant."""
-        return np.interp(levels, self.levels, self.values)
+        return self.mid_ranks[keep], self.values[keep]
 
 
 class GroupShift(NamedTuple):
@@ -236,20 +225,20 @@ def score_maps(
     group_weights = np.array([weight.sum() for weight in weights])
     parts = map(Distribution.of, scores, weights)
     groups = [part.thinned(n_levels) for part in parts]
-    counted = [group for group in groups if len(group.values)]
     everyone = Distribution.of(np.concatenate(scores), np.concatenate(weights)).thinned(n_levels)
 
     def common_at(levels: Floats) -> Floats:
         if distribution == "pooled":
-            return everyone.at(levels)
-        quantiles = np.stack([group.at(levels) for group in counted])
+            return np.interp(levels, *everyone)
+        # linear between mid-ranks; beyond the first and last one it is constant
+        quantiles = np.stack([np.interp(levels, *group) for group in groups if len(group[0])])
         return weighted_median(quantiles, group_weights[group_weights > 0])
 
     return [
-        GroupShift(group.values, common_at(group.levels) - group.values)
-        if len(group.values)
+        GroupShift(values, common_at(levels) - values)
+        if len(values)
         else GroupShift(np.zeros(1), np.zeros(1))
-        for group in groups
+        for levels, values in groups
     ]
 
 
@@ -427,13 +416,13 @@ class WassersteinLogisticRegression(NewModelRival):
                 )
                 model.regression_ = FittedRegression.of(coefficients, reader)
 
-    def _inputs(self, rows: RivalFitRows) -> tuple[TermScale | None, Any]:
-        """Return how terms are scaled (None: the base model's inputs are read), and the matrix."""
+    def _inputs(self, rows: RivalFitRows) -> tuple[Any, Any]:
+        """Return terms, mean and scale (None: the base model's inputs are read), and the matrix."""
         if is_logistic_regression(self.estimator):
             return None, model_inputs(self.estimator, rows.X)
         encoding, terms = self._learn_terms(rows.columns, rows.weight)
         mean, scale = moments_of_numbers(terms, rows.weight)
-        return TermScale(encoding, mean, scale), term_matrix(terms, mean, scale)
+        return (encoding, mean, scale), term_matrix(terms, mean, scale)
 
     def _loss(self, matrix: Any, label: Mask, rows: RivalFitRows) -> WassersteinLoss:
         weight, penalty = rows.weight, OWN_RIDGE
@@ -465,14 +454,6 @@ class WassersteinLogisticRegression(NewModelRival):
         return np.asarray(expit(self.regression_.logits(self._base_model, rows)))
 
 
-class TermScale(NamedTuple):
-    """The terms of a regression, and what standardises them, see `moments_of_numbers`."""
-
-    encoding: Encoding
-    mean: Floats
-    scale: Floats
-
-
 @dataclass(frozen=True)
 class FittedRegression:
     """The logit `intercept` + Σ `coefficients` · input of the positive label.
@@ -486,13 +467,19 @@ class FittedRegression:
     encoding: Encoding | None
 
     @classmethod
-    def of(cls, coefficients: Floats, reader: TermScale | None) -> FittedRegression:
-        """Return the regression on raw terms from coefficients (d + 1,), the intercept last."""
+    def of(
+        cls, coefficients: Floats, reader: tuple[Encoding, Floats, Floats] | None
+    ) -> FittedRegression:
+        """Return the regression on raw terms from coefficients (d + 1,), the intercept last.
+
+        `reader` has the terms, and the mean and scale that standardise them.
+        """
         w, intercept = coefficients[:-1], float(coefficients[-1])
         if reader is None:
             return cls(w, intercept, None)
-        points = w / reader.scale
-        return cls(points, intercept - float(points @ reader.mean), reader.encoding)
+        encoding, mean, scale = reader
+        points = w / scale
+        return cls(points, intercept - float(points @ mean), encoding)
 
     def logits(self, estimator: Any, rows: DecisionRows) -> Floats:
         """Return the logit of each row, shape (n,)."""

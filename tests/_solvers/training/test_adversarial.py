@@ -240,7 +240,7 @@ def test_an_adversary_of_one_step_takes_the_step_that_a_loop_would():
     looped, single = found
     np.testing.assert_allclose(single.values, looped.values, rtol=1e-5)
     assert int(looped.n_steps) == int(single.n_steps) == 1
-    moves = np.abs(single.values - state.adversaries[0].layers.values)
+    moves = np.abs(single.values - state[1][0].layers.values)
     assert moves.max() == pytest.approx(0.5 * 0.01, rel=1e-3)  # Adam's first step is its rate
 
 
@@ -328,7 +328,7 @@ def test_an_interrupt_keeps_what_was_learned(monkeypatch):
 def test_the_weight_of_fairness_falls_with_the_advantage_of_the_adversary():
     problem = make_problem()
     spec = make_spec(problem)
-    (state,) = adversarial._initial_state(0, spec).adversaries
+    _, (state,) = adversarial._initial_state(0, spec)
 
     def weight(now, highest, adaptive=True):
         settings = adversarial._settings(schedule(adaptive_fairness=adaptive))

@@ -176,7 +176,7 @@ def test_a_folder_that_vanishes_does_not_matter(home, monkeypatch):
     run_program(11.5)
 
 
-@pytest.mark.parametrize("step", ["serialize", "_key", "_load"])
+@pytest.mark.parametrize("step", ["serialize", "_load"])
 def test_a_folder_that_vanishes_later_does_not_matter(home, monkeypatch, step):
     original = getattr(loop, step)
 

@@ -132,11 +132,7 @@ class AdversaryState(NamedTuple):
     highest_advantage: Any
 
 
-class RatioState(NamedTuple):
-    """Everything that one model carries from step to step."""
-
-    ratio: TrainedWeights
-    adversaries: tuple[AdversaryState, ...]
+RatioState = tuple[TrainedWeights, tuple[AdversaryState, ...]]  # what one model carries
 
 
 def train_ratio(
@@ -233,11 +229,11 @@ def _initial_state(seed: int, spec: RatioSpec) -> RatioState:
     zero = np.float32(0)
     networks = [initial_layers(rng, adversary.sizes) for adversary in spec.adversaries]
     states = (AdversaryState(TrainedWeights.of(layers), zero, zero) for layers in networks)
-    return RatioState(ratio, tuple(states))
+    return ratio, tuple(states)
 
 
 def _layers(states: RatioState, spec: RatioSpec) -> list[Layer]:
-    return spec.architecture.layers(states.ratio)
+    return spec.architecture.layers(states[0])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -308,29 +304,26 @@ def _step(
     spec: RatioSpec,
 ) -> tuple[RatioState, Array]:
     """Return the state after several steps of each adversary and one of the ratio."""
+    ratio, adversaries = state
     trained = _train_adversaries(state, batch, settings, clock, spec)
     ramped = penalties.fair * jnp.clip((clock.age + 1) / settings.ramp, 0.0, 1.0)
-    factors = [_fairness_factor(adversary, settings) for adversary in state.adversaries]
+    factors = [_fairness_factor(adversary, settings) for adversary in adversaries]
     weighted = penalties._replace(fair=tuple(ramped * factor for factor in factors))
     gradient, parts = jax.grad(_ratio_loss, has_aux=True)(
-        state.ratio.values, [layers.values for layers in trained], batch, weighted, spec
+        ratio.values, [layers.values for layers in trained], batch, weighted, spec
     )
-    moved = spec.architecture.step(
-        state.ratio, gradient, clock.decay * settings.rate, penalties.sparsity
-    )
-    ratio = jax.tree.map(
-        lambda new, old: jnp.where(clock.age >= 0, new, old),  # the warm-up keeps the ratio
-        moved,
-        state.ratio,
-    )
-    adversaries = []
+    rate = clock.decay * settings.rate
+    moved = spec.architecture.step(ratio, gradient, rate, penalties.sparsity)
+    # the warm-up keeps the ratio
+    ratio = jax.tree.map(lambda new, old: jnp.where(clock.age >= 0, new, old), moved, ratio)
+    states = []
     for i, layers in enumerate(trained):
-        before, rows = state.adversaries[i], batch.adversaries[i]
+        before, rows = adversaries[i], batch.adversaries[i]
         advantage = weighted_mean(rows.surprise, rows.weight) - parts[1 + i]
         advantage = ADVANTAGE_DECAY * before.advantage + (1 - ADVANTAGE_DECAY) * advantage
         highest = jnp.maximum(before.highest_advantage, advantage)
-        adversaries.append(AdversaryState(layers, advantage, highest))
-    return RatioState(ratio, tuple(adversaries)), parts
+        states.append(AdversaryState(layers, advantage, highest))
+    return (ratio, tuple(states)), parts
 
 
 def _train_adversaries(
@@ -341,10 +334,11 @@ def _train_adversaries(
     spec: RatioSpec,
 ) -> list[TrainedWeights]:
     """Return the layers of each adversary after its steps on a batch."""
-    edited = spec.architecture.apply(state.ratio.values, batch) * batch.margin
+    ratio, adversaries = state
+    edited = spec.architecture.apply(ratio.values, batch) * batch.margin
     rate = clock.decay * settings.adversary_rate
     trained = []
-    for i, (before, adversary) in enumerate(zip(state.adversaries, spec.adversaries, strict=True)):
+    for i, (before, adversary) in enumerate(zip(adversaries, spec.adversaries, strict=True)):
         gradient_of = partial(
             jax.grad(_adversary_loss), edited=edited, batch=batch, i=i, spec=adversary
         )

@@ -401,20 +401,6 @@ MAX_PROGRAMS = 200  # on disk, about 100 kB each; the oldest files are removed f
 MAX_IN_MEMORY = 1000
 
 
-class Signature(NamedTuple):
-    """Everything that a compiled program depends on, hashable.
-
-    `tree`, `shapes` (with dtypes) and `device` describe the arguments. `static` holds the names
-    and values of static arguments, and `configuration` is JAX's, as text.
-    """
-
-    tree: Hashable
-    shapes: tuple[tuple[tuple[int, ...], Any], ...]
-    device: Any
-    static: tuple[tuple[str, Hashable], ...]
-    configuration: str
-
-
 def compiled_program(function: Any, arguments: tuple[Any, ...], **static: Hashable) -> Any:
     """Return a function, compiled for arguments of these shapes and for static arguments.
 
@@ -430,8 +416,7 @@ def compiled_program(function: Any, arguments: tuple[Any, ...], **static: Hashab
     # a context such as jax.enable_x64 sets a value for one thread only: read it as an attribute
     values = sorted(jax.config.values.items())
     configuration = repr([(name, getattr(jax.config, name, value)) for name, value in values])
-    signature = Signature(tree, shapes, device, tuple(static.items()), configuration)
-    return _program(function, signature)
+    return _program(function, tree, shapes, device, tuple(static.items()), configuration)
 
 
 @lru_cache(maxsize=MAX_IN_MEMORY)
@@ -445,40 +430,44 @@ def _jitted(function: Any, static: tuple[str, ...]) -> Any:
 
 
 @lru_cache(maxsize=MAX_IN_MEMORY)
-def _program(function: Any, signature: Signature) -> Callable[..., Any]:
+def _program(
+    function: Any,
+    tree: Hashable,
+    shapes: tuple[tuple[tuple[int, ...], Any], ...],
+    device: Any,
+    static: tuple[tuple[str, Hashable], ...],
+    configuration: str,
+) -> Callable[..., Any]:
+    """Return the program for everything that it depends on.
+
+    `tree`, `shapes` (with dtypes) and `device` describe the arguments. `static` holds the names
+    and values of static arguments, and `configuration` is JAX's, as text.
+    """
     abstract: Any = jax.ShapeDtypeStruct
-    leaves = [abstract(*shape) for shape in signature.shapes]
-    arguments = jax.tree.unflatten(signature.tree, leaves)
-    static = dict(signature.static)
-    lowered = _jitted(function, tuple(static)).lower(*arguments, **static)
+    arguments = jax.tree.unflatten(tree, [abstract(*shape) for shape in shapes])
+    named = dict(static)
+    lowered = _jitted(function, tuple(named)).lower(*arguments, **named)
     folder = _folder()
     if folder is None:
         return lowered.compile()
-    file = folder / f"{_key(lowered, signature)}{SUFFIX}"
-    program = _load(file, lowered, signature.device)
+    # The text of a program does not name its arguments: records with other fields may share it.
+    parts = (
+        lowered.as_text(),
+        str(tree),
+        jax.__version__,
+        device.client.platform_version,
+        f"{device!r} {device.device_kind}",
+        configuration,
+        os.environ.get("XLA_FLAGS", ""),
+    )
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    file = folder / f"{digest[:32]}{SUFFIX}"
+    program = _load(file, lowered, device)
     if program is None:
         program = lowered.compile()
         _store(program, file)
         _remove_oldest(folder)
     return program
-
-
-def _key(lowered: Any, signature: Signature) -> str:
-    """Return a digest of the program's text and of everything that the compiler looks at.
-
-    The text does not name its arguments: records with other fields may share it.
-    """
-    device = signature.device
-    parts = (
-        lowered.as_text(),
-        str(signature.tree),
-        jax.__version__,
-        device.client.platform_version,
-        f"{device!r} {device.device_kind}",
-        signature.configuration,
-        os.environ.get("XLA_FLAGS", ""),
-    )
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
 # ---------------------------------------------------------------------------------------------
