@@ -187,7 +187,8 @@ class MultiaccuracyBoost(ScoredRival, TermsRival):
             for k, members in enumerate(sets)
             if (trains & members).any() and (is_held_out & members).any()
         }
-        rounds, audits, accuracies = [], [], []
+        path: BoostingPath = [], [], []
+        rounds, audits, accuracies = path
         while True:
             scores = expit(margin + log_odds)
             accuracies.append(float(tested[EVERYONE] @ ((margin > 0) == label)))
@@ -199,7 +200,7 @@ class MultiaccuracyBoost(ScoredRival, TermsRival):
             audits.append(correlations)
             worst = int(np.argmax(correlations))
             if not correlations[worst] > float(self.alpha) or len(rounds) == n_rounds:
-                return rounds, audits, accuracies
+                return path
             table, predicted = fitted[worst]
             rounds.append((worst, table))
             margin -= float(self.learning_rate) * np.where(sets[worst], predicted, 0.0)
