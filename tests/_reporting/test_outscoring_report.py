@@ -1,4 +1,4 @@
-"""An audit says whether those who change score nearer to the threshold than those who do not."""
+"""An audit says whether people who change have base scores nearer to the threshold than others."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def check_of(result, code):
 @pytest.mark.parametrize(
     ("direction", "code", "sentence"),
     [
-        ("gain", "CM307", "People who gain have lower base scores than people who stay rejected"),
+        ("gain", "CM307", "People who gain have lower base scores for the favourable label"),
         (
             "loss",
             "CM308",
-            "People who lose have higher base scores than people who keep the favourable outcome",
+            "People who lose have higher base scores for the favourable label",
         ),
     ],
 )
@@ -72,7 +72,7 @@ def test_changing_the_nearest_people_passes(direction):
     check = check_of(result, {"gain": "CM307", "loss": "CM308"}[direction])
     assert check.state == "passed"
     word = {"gain": "gain have higher", "loss": "lose have lower"}[direction]
-    assert f"People who {word} base scores than" in check.sentence
+    assert f"People who {word} base scores for the favourable label than" in check.sentence
 
 
 def test_few_gains_are_not_enough_evidence():
@@ -162,7 +162,7 @@ def test_json_keeps_the_figures_and_older_audits_load():
 @pytest.mark.parametrize("ending", ["html", "md", "json"])
 def test_reports_have_the_sentence_and_the_groups(tmp_path, ending):
     text = report(audited(people()), tmp_path / f"report.{ending}").read_text("utf-8")
-    sentence = "People who gain have lower base scores than people who stay rejected"
+    sentence = "People who gain have lower base scores for the favourable label"
     assert sentence in text
     assert "The true label is favourable for" in text
     if ending != "json":
@@ -192,7 +192,7 @@ def test_the_command_line_prints_the_sentence(tmp_path):
     command += ["--sensitive", "group", "--label", "y", "--score-before", "score"]
     printed = CliRunner().invoke(app, command)
     assert printed.exit_code == 0, printed.output
-    assert "People who gain have lower base scores than people who stay rejected" in printed.output
+    assert "People who gain have lower base scores for the favourable label" in printed.output
     plain = CliRunner().invoke(app, [*command, "--json"])
     (figures,) = json.loads(plain.stdout)["audit"]["outscoring"]
     assert figures["same_group"]["value"] < 0.001

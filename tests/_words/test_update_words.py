@@ -44,8 +44,14 @@ FACTS = UpdateFacts(
 MISSED = replace(ASKED, is_expected=False, is_reached=False, smallest=("group 'b'", 40))
 EDIT = EditRecord("", "Ann", None, (), "target", True, ("age",), *[EditFigures(*[None] * 5)] * 2)
 UNKNOWN = UnknownPeople(200, 1650, 1850, 1850, False, False, (NAN, NAN), (0.7, 0.91), True)
-HELD_OUT = {"rows": "held-out rows", "covered": (("a", 600), ("b", 300)), "not_covered": ("c",)}
-STRATA = {"n_strata": 3, "n_strata_left_out": 1, "n_rows_left_out": 40, "min_rows": 50}
+HELD_OUT = {"rows": "held-out rows", "covered": (("a", 1200), ("b", 630)), "not_covered": ("c",)}
+STRATA = {
+    "within": "town",
+    "n_strata": 3,
+    "n_strata_left_out": 1,
+    "n_rows_left_out": 40,
+    "min_rows": 50,
+}
 LEFT_OUT = GroupsLeftOut(
     (LeftOutGroup("widowed", 25, 0.0, 0.04), LeftOutGroup("other", 3, None, None)),
     30,
@@ -61,20 +67,32 @@ def with_target(**fields):
 
 def missed(**fields):
     goal = replace(GOAL, after=0.75, is_kept=False, expected=0.741)
-    target = replace(MISSED, is_missed=True, needed=0.06, **fields)
+    own = {"is_missed": True, "needed": 0.06, "interval": (0.69, 0.79)}
+    own["direction_kept"] = fields.get("direction", "any")
+    target = replace(MISSED, **own | fields)
     return replace(FACTS, goals=(goal,), target=target)
 
 
-def promised(**outcome):
+def promised(after=0.811, **outcome):
     promise = PromiseOutcome(0.95, **outcome)
-    return replace(FACTS, **HELD_OUT, promise=promise, target=AskedTarget())
+    goal = replace(GOAL, after=after, is_kept=after >= 0.8, other=(NAN, NAN), other_metric="")
+    return replace(FACTS, **HELD_OUT, goals=(goal,), promise=promise, target=AskedTarget())
+
+
+def changing(facts, n_gains, n_losses=0):
+    rate = (n_gains + n_losses) / facts.n_rows
+    return replace(facts, n_gains=n_gains, n_losses=n_losses, change_rate=rate)
 
 
 CASES = {
     "the target is expected": FACTS,
     "it is reached on the fit rows": with_target(is_expectation=False),
     "it is not expected": replace(
-        FACTS, target=MISSED, goals=(replace(GOAL, expected=0.7998),), covered=(("a", None),)
+        FACTS,
+        target=MISSED,
+        goals=(replace(GOAL, expected=0.7998),),
+        covered=(("a", None), ("b", None)),
+        not_covered=("c",),
     ),
     "too few people to expect anything": replace(
         FACTS, target=replace(MISSED, is_known=False, smallest=("group 'b'", 3), fewest_shown=5)
@@ -82,31 +100,49 @@ CASES = {
     "it is missed": missed(),
     "it is missed, with caps": missed(caps={"changes": 0.02, "volume_change": 0.01}),
     "it is missed on the fit rows": missed(is_expectation=False, direction="gains_only"),
-    "nobody knows what it needs": replace(missed(), target=replace(missed().target, needed=NAN)),
-    "no update reaches it": replace(
-        missed(), target=replace(missed().target, needed=float("inf"), direction="gains_only")
-    ),
+    "nobody knows what it needs": missed(needed=NAN),
+    "nobody knows what it needs, with caps": missed(needed=NAN, caps={"changes": 0.02}),
+    "no update reaches it": missed(needed=float("inf"), direction="gains_only"),
     "several bounds, one missed": replace(
         FACTS,
         goals=(GOAL, replace(STANDING, after=0.5999, is_kept=False, expected=0.59)),
         target=replace(MISSED, is_missed=True, needed=0.06),
     ),
-    "a budget": with_target(budget=0.05, direction="losses_only"),
-    "a budget on the fit rows": with_target(budget=0.05, is_expectation=False),
+    "several bounds, all kept on the fit rows": replace(
+        FACTS, goals=(GOAL, replace(STANDING, expected=0.59)), target=MISSED
+    ),
+    "a budget": changing(
+        with_target(budget=0.06, direction="losses_only", direction_kept="losses_only"), 0, 94
+    ),
+    "a budget on the fit rows": with_target(budget=0.06, is_expectation=False),
     "a promise": promised(),
     "no promise: too few rows": promised(
-        failure="too few rows", observed=0.85, promised=0.75, n_rows_needed=1234
+        failure="too few rows",
+        after=0.85,
+        observed=0.85,
+        promised=0.75,
+        n_rows_needed=12345,
     ),
-    "no promise: unfair": promised(failure="unfair", observed=0.75, is_unchanged=True),
-    "no promise: nobody to compare": promised(failure="unfair"),
-    "no promise: degenerate": promised(failure="degenerate", change_rate=0.6),
-    "most decisions change": replace(FACTS, change_rate=0.6),
+    "no promise: unfair": promised(failure="unfair", after=0.75, observed=0.75),
+    "no promise: unfair, no update is kept": changing(
+        replace(
+            promised(failure="unfair", after=0.617, observed=0.6, is_unchanged=True),
+            accuracy=(0.84, 0.84),
+        ),
+        0,
+    ),
+    "no promise: nobody to compare": promised(failure="unfair", after=NAN),
+    "no promise: most decisions change": changing(
+        promised(failure="degenerate", change_rate=0.6), 1110
+    ),
+    "no promise: all decisions alike": promised(failure="degenerate", change_rate=0.05),
+    "most decisions change": changing(FACTS, 1110),
     "all decisions alike": with_target(is_degenerate=True, is_reached=False),
     "most changes are losses": replace(
-        FACTS, n_gains=4, n_losses=90, limit=replace(LIMIT, gains_only=0.07)
+        changing(FACTS, 4, 90), limit=replace(LIMIT, gains_only=0.07)
     ),
     "gains alone cannot": replace(
-        FACTS, n_gains=4, n_losses=90, limit=replace(LIMIT, gains_only=float("inf"))
+        changing(FACTS, 4, 90), limit=replace(LIMIT, gains_only=float("inf"))
     ),
     "groups left out": replace(
         FACTS, left_out=LEFT_OUT, covered=(("married", None), ("single", None)), n_groups=4
@@ -116,16 +152,7 @@ CASES = {
     ).without_names(),
     "strata": replace(
         FACTS,
-        goals=(
-            replace(
-                GOAL,
-                within="town",
-                n_strata=3,
-                n_strata_left_out=1,
-                n_rows_left_out=40,
-                min_rows=50,
-            ),
-        ),
+        goals=(replace(GOAL, **STRATA),),
     ),
     "unknown groups": replace(FACTS, unknown=UNKNOWN),
     "few people of unknown groups": replace(
@@ -142,10 +169,18 @@ CASES = {
     "an edit that misses": missed(edits=(EDIT,)),
     "terms of few people": replace(FACTS, n_small_terms=2),
     "weights": replace(FACTS, limit=NeededChanges(is_weighted=True)),
-    "no change": replace(FACTS, change_rate=0.0, n_gains=0),
+    "no change": changing(
+        replace(
+            FACTS,
+            goals=(replace(GOAL, before=0.811, other=(0.95, 0.95)),),
+            accuracy=(0.835, 0.835),
+            target=replace(ASKED, change_rate=0.0, accuracy=0.835),
+        ),
+        0,
+    ),
     "no target": replace(FACTS, target=None, limit=None, notes=("A remark of a method.",)),
     "people passed over": replace(
-        FACTS,
+        changing(FACTS, 60, 34),
         outscoring={"gain": Estimate(0.2, 0.1, 0.3), "loss": Estimate(0.52, 0.4, 0.6)},
     ),
     "what else is known": replace(

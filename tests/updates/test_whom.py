@@ -95,7 +95,7 @@ def test_a_rival_that_changes_the_best_scored_says_so(rows):
     X, y, group = rows
     update = RejectOption(ScoreColumn("score"), strength=0.1).fit(X, y, sensitive_features=group)
     assert update.outscoring_["gain"]["value"] == 1.0
-    assert "People who gain have higher base scores than people who stay rejected" in said(update)
+    assert "People who gain have higher base scores for the favourable label" in said(update)
 
 
 def test_an_unchanged_update_says_nothing(rows):

@@ -179,7 +179,7 @@ class EvaluationRows:
         return all(is_kept(one, bound, figures[one.name]) for one, bound in others)
 
     def _outscoring(self, after: Decisions) -> dict[str, float]:
-        """Return how often those who change score nearer to the other decision, by direction.
+        """Return how often people who change are nearer to the other decision, by direction.
 
         The figures are of pairs of the same compared group; NaN where there are none.
         """

@@ -11,6 +11,7 @@ OTHERS = {
     "gain": "people who stay rejected",
     "loss": "people who keep the favourable outcome",
 }
+_HIGHER = "have {} base scores for the favourable label than"
 _ONE = {"gain": "one who gains has the higher", "loss": "one who loses has the lower"}
 
 MAX_CHANGED = 0.5  # an update that changes a larger share of all decisions is no correction
@@ -110,8 +111,9 @@ def outscoring_text(change: str, figure: WithInterval, level: float = 0.95) -> s
     --------
     >>> from commod._record import Estimate
     >>> print(outscoring_text("gain", Estimate(0.28, 0.24, 0.32)))
-    People who gain have lower base scores than people who stay rejected: in 28.0% of the pairs of
-    the same group, the one who gains has the higher base score (24.0% to 32.0%, 95% interval).
+    People who gain have lower base scores for the favourable label than people who stay rejected:
+    in 28.0% of the pairs of the same group, the one who gains has the higher base score (24.0% to
+    32.0%, 95% interval).
     """
     value = figure.value
     if value is None or value != value:
@@ -148,10 +150,10 @@ def has_interval(figure: WithInterval) -> bool:
 
 def _comparison(change: str, figure: WithInterval) -> str:
     """Return which side scores higher, where the interval says so."""
-    higher, lower = "have higher base scores than", "have lower base scores than"
+    higher, lower = _HIGHER.format("higher"), _HIGHER.format("lower")
     nearer, farther = (higher, lower) if change == "gain" else (lower, higher)
     if has_interval(figure) and figure.low > 0.5:  # type: ignore[operator]
         return nearer
     if has_interval(figure) and figure.high < 0.5:  # type: ignore[operator]
         return farther
-    return "have neither clearly higher nor clearly lower base scores than"
+    return _HIGHER.format("neither clearly higher nor clearly lower")

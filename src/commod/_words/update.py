@@ -234,9 +234,10 @@ def status_text(facts: UpdateFacts) -> str:
 
 def status_lines(facts: UpdateFacts) -> list[str]:
     """Return what a reader must not miss, a line each; then target, figures, changes and limit."""
-    lines = (*_notices(facts), _target_line(facts), _figures_line(facts))
-    lines = (*lines, _changes_line(facts), _limit_line(facts))
-    return [capitalised(line) for line in lines if line]
+    lines = [*_notices(facts), _target_line(facts), _figures_line(facts), _changes_line(facts)]
+    if not facts.n_gains + facts.n_losses:
+        lines.insert(0, lines.pop())  # a reader must not look for changes that do not exist
+    return [capitalised(line) for line in (*lines, _limit_line(facts)) if line]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -288,11 +289,10 @@ def _broken_promise_text(facts: UpdateFacts) -> str:
 def _failure_text(facts: UpdateFacts, test: PromiseOutcome) -> str:
     tested = "the tested update, the fairest on the fit half,"
     if test.failure == "degenerate":
-        return (
-            f"{tested} changes {test.change_rate:.1%} of the held-out decisions. An update that "
-            f"changes more than {MAX_CHANGED:.0%} of them, or that makes {MAX_ALIKE:.0%} of them "
-            "alike, is not promised."
-        )
+        if test.change_rate > MAX_CHANGED:
+            share = distinct(test.change_rate, MAX_CHANGED, digits=1, in_percent=True)
+            return f"{tested} changes more than half of the held-out decisions ({share})."
+        return f"{tested} gives the same decision to at least {MAX_ALIKE:.0%} of held-out people."
     if not math.isfinite(test.observed):
         return f"on the held-out rows, {tested} has no positive decisions to compare."
     if test.failure == "unfair" or not math.isfinite(test.n_rows_needed):
@@ -359,21 +359,29 @@ def _needed_text(facts: UpdateFacts, target: AskedTarget, needed: float) -> str:
         text = f"How many changes {asked} is not known."
     if target.edits and target.edits[-1].offset == "keep":
         return text
-    reason = "No update of these columns was found that reaches it."
+    it = "it" if len(facts.goals) == 1 else "them"
+    reason = f"No update of these columns was found that reaches {it}."
     if target.edits:
-        reason = "No cut of the edited points reaches it."
+        reason = f"No cut of the edited points reaches {it}."
     elif target.caps:
         caps = ", ".join(f"max_{name}={cap:.1%}" for name, cap in target.caps.items())
-        reason = f"The caps may be the reason: {caps}."
+        reason = f"No update was found that reaches {it} and keeps the caps: {caps}."
     return f"{text} {reason}"
 
 
 def _standing_texts(facts: UpdateFacts) -> Iterator[str]:
     """Yield each constraint beside the first whose bound is missed, or expected to be."""
     for goal in facts.goals[1:]:
-        if goal.bound is not None and not goal.is_kept:
+        if goal.bound is None:
+            continue
+        if not goal.is_kept:
             value = distinct(goal.after, goal.bound, digits=3)
             yield f"{goal.text} does not hold on the {facts.rows}: {value}."
+        elif (goal.expected < goal.bound) if goal.sign == "≥" else (goal.expected > goal.bound):
+            value = distinct(goal.expected, goal.bound, digits=3)
+            yield (
+                f"{goal.text} holds on the {facts.rows} but is not expected on new people: {value}."
+            )
 
 
 def _losses_text(facts: UpdateFacts) -> str:
