@@ -24,7 +24,7 @@ SMOKE := $(addprefix tests/, \
 	datasets/test_package_tables.py metrics/test_reference.py patch/test_patch_onnx.py patch/test_patch_scores.py patch/test_stored_patches.py \
 	rivals/test_thresholds.py updates/test_as_in_the_paper.py updates/test_score_edit.py updates/test_several_constraints.py)
 
-.PHONY: help setup docs docs-archive demo test test-fast test-search coverage mutants test-lowest smoke-lowest lint format types contracts package check check-all figures paper paper-quick bench bench-quick cluster clean
+.PHONY: help setup docs docs-archive demo test test-fast test-search coverage same mutants test-lowest smoke-lowest lint format types contracts package check check-all figures paper paper-quick bench bench-quick cluster clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9.%-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -59,6 +59,9 @@ coverage: .venv/develop ## the share of lines and branches of src/commod that th
 	$(BIN)/coverage run $(PYTEST) -q
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --skip-covered
+
+same: .venv/develop ## about 100 stored results of fits, patches, reports and commands are what they were (a minute)
+	$(BIN)/python -m benchmarks.same_fits ControlledDebiaser Edit Engine Study Method Output Patch
 
 mutants: .venv/develop ## the share of 200 seeded faults in src/commod that the tests find, by room (an hour or two)
 	$(BIN)/python -m benchmarks.mutants
@@ -136,7 +139,7 @@ docs: .venv/develop ## the documentation site in docs/_build/html, its links che
 docs-archive: docs ## the same as one file for a static host, docs/_build/commod-docs.tar.gz
 	$(BIN)/python scripts/archive_site.py docs/_build/html docs/_build/commod-docs.tar.gz
 
-check: lint types contracts test docs package smoke-3.12 smoke-3.13 smoke-lowest ## what CI runs
+check: lint types contracts test same docs package smoke-3.12 smoke-3.13 smoke-lowest ## what CI runs
 
 check-all: check paper-quick bench-quick cluster test-3.12 test-3.13 test-lowest ## before a release: the same and what is too long for CI
 

@@ -275,30 +275,32 @@ class Query:
         select = select.select(*self._aliased(outputs, ours=False), copy=False)
         for name, inner in ctes.items():
             select = select.with_(self._ours(name), as_=inner, copy=False)
-        text = select.sql(dialect=self.dialect, pretty=True)
-        _check_written(select, text, self.dialect)
-        return str(text)
+        written = _values_in(select)
+        text = str(select.sql(dialect=self.dialect, pretty=True, copy=False))
+        _check_written(written, text, self.dialect)
+        return text
 
     def _in_ctes(self, source: Node, ctes: dict[str, Node]) -> Node:
         exp = self._exp
         dropped = []
         for i, (columns, joins) in enumerate(self._stages):
-            select = exp.select(self._star(), *self._aliased(columns)).from_(source)
+            select = exp.select(self._star(), *self._aliased(columns), copy=False)
+            select = select.from_(source, copy=False)
             for join in joins:
                 select.append("joins", join)
             ctes[f"stage_{i + 1}"] = select
             dropped += [self._ours(name) for name in columns]
             alias = exp.TableAlias(this=self._ours("row"))
             source = exp.Table(this=self._ours(f"stage_{i + 1}"), alias=alias)
-        return exp.select(self._star(except_=dropped)).from_(source)
+        return exp.select(self._star(except_=dropped), copy=False).from_(source, copy=False)
 
     def _beside(self, source: Node) -> Node:
         exp = self._exp
-        query = exp.select(self._star()).from_(source)
+        query = exp.select(self._star(), copy=False).from_(source, copy=False)
         for i, (columns, joins) in enumerate(self._stages):
             for join in joins:
                 query.append("joins", join)
-            select = exp.select(*self._aliased(columns))
+            select = exp.select(*self._aliased(columns), copy=False)
             alias = exp.TableAlias(this=self._ours(f"stage_{i + 1}"))
             if self.dialect == "tsql":
                 lateral = exp.Lateral(this=select.subquery(), alias=alias, cross_apply=True)
@@ -314,7 +316,7 @@ class Query:
 
     def _aliased(self, columns: Mapping[str, Node], ours: bool = True) -> list[Node]:
         name = self._ours if ours else self._name
-        return [self._exp.alias_(node, name(key)) for key, node in columns.items()]
+        return [self._exp.alias_(node, name(key), copy=False) for key, node in columns.items()]
 
 
 def _syntax() -> Any:
@@ -355,11 +357,20 @@ def _check_readable(text: str) -> None:
         raise InputError(f"{text!r} is not Unicode text: {error}.") from error
 
 
-def _check_written(tree: Node, text: str, dialect: str) -> None:
+def _values_in(tree: Node) -> dict[Node, set[str]]:
+    """Return the names and the values of a query by kind of node."""
+    exp = _syntax()
+    kinds = (exp.Literal, exp.National, exp.ByteString, exp.HexString, exp.Identifier)
+    found: dict[Node, set[str]] = {kind: set() for kind in kinds}
+    for node in tree.find_all(*kinds):
+        found[type(node)].add(str(node.this))
+    return found
+
+
+def _check_written(written: Mapping[Node, set[str]], text: str, dialect: str) -> None:
     """Parse the written query: names and values must come back unchanged."""
     import sqlglot
 
-    exp = _syntax()
     try:
         parsed = sqlglot.parse_one(text, read=dialect)
     except sqlglot.errors.SqlglotError as error:
@@ -367,10 +378,9 @@ def _check_written(tree: Node, text: str, dialect: str) -> None:
             f"The patch cannot be written as SQL for {dialect}: the result does not parse "
             f"({error})."
         ) from error
-    for kind in (exp.Literal, exp.National, exp.ByteString, exp.HexString, exp.Identifier):
-        lost = {str(n.this) for n in tree.find_all(kind)}
-        lost -= {str(n.this) for n in parsed.find_all(kind)}
-        if lost:
+    read = _values_in(parsed)
+    for kind, values in written.items():
+        if lost := values - read[kind]:
             raise InputError(
                 f"The patch cannot be written as SQL for {dialect}: {min(lost)!r} would be read "
                 "back as something else. Rename it."
