@@ -252,6 +252,19 @@ def folder(command_folder, tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture(scope="session", autouse=True)
+def options_read_once():
+    """Let typer read the options of all commands once: for every call it takes longer than most."""
+    import typer.main
+
+    from commod.cli import app
+
+    made, get_group = typer.main.get_group(app), typer.main.get_group
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_group", lambda one: made if one is app else get_group(one))
+        yield
+
+
 @pytest.fixture
 def call(monkeypatch, capsys, pytestconfig):
     """Return what runs the command in this process: exit code, standard output and error."""

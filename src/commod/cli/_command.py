@@ -246,7 +246,10 @@ class Commands(TyperGroup):
 def print_all_help(ctx: Any, is_requested: bool) -> None:
     """Print the help with advanced options."""
     if is_requested:
-        for param in ctx.command.get_params(ctx):
+        hidden = [param for param in ctx.command.get_params(ctx) if param.hidden]
+        for param in hidden:
             param.hidden = False
         typer.echo(ctx.get_help())
+        for param in hidden:
+            param.hidden = True
         raise typer.Exit
