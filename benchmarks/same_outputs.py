@@ -196,7 +196,7 @@ def page(rows: FitRows, **params: Any) -> Texts:
     views["edited"] = session.edit(session.state()["version"], edit, by="Ann", note="a talk")
     views["state"] = session.state()
     views |= {"segments": session.segments(), "person": session.person(0)}
-    views["undone"] = session.undo(session.state()["version"])
+    views["undone"] = session.go(session.state()["version"], 0)
     views["python"] = session.python()
     return {key: undated(json.dumps(view, default=str)) for key, view in views.items()}
 

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -168,9 +169,7 @@ def assert_a_typed_number_acts_and_two_tabs_show_the_same(one, two, expect):
     expect(number).not_to_have_value("0.0123")
 
 
-def test_a_column_is_locked_a_fit_makes_gains_only_and_the_patch_is_saved(
-    visit, expect, tmp_path, served
-):
+def test_a_column_is_locked_a_fit_makes_gains_only_and_the_patch_is_saved(visit, expect, served):
     tab = visit(accept_downloads=True)
     tab.get_by_label("Your name").fill("Ada")
     tab.get_by_role("button", name="Lock age").click()
@@ -181,10 +180,12 @@ def test_a_column_is_locked_a_fit_makes_gains_only_and_the_patch_is_saved(
     expect(tab.locator("#summary")).to_contain_text("▼ 0 lose")
     expect(tab.locator("#without-losses")).to_be_hidden()
     with tab.expect_download() as saved:
-        tab.get_by_role("button", name="Save patch").click()
+        tab.get_by_role("button", name="Save", exact=True).click()
     expect(tab.locator("#message")).to_contain_text("with 0 recorded edits")
-    saved.value.save_as(tmp_path / "patch.json")
-    patch = commod.Patch.load(tmp_path / "patch.json")
+    with zipfile.ZipFile(saved.value.path()) as archive:
+        patch = commod.Patch.from_json(archive.read("patch.json").decode())
+        assert b"gains_only" in archive.read("history.py")
+    assert patch.content.by == "Ada"
     assert "age" not in [column.name for column in patch.content.ratio.columns]
     assert served.update.n_losses_ == 0
     tab.get_by_label("Number or id").fill("3")

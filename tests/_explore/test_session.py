@@ -1,8 +1,11 @@
 """The state behind the page: what it shows is what the built update does."""
 
+import base64
+import io
 import json
 import threading
 import warnings
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -102,18 +105,19 @@ def test_figures_on_the_page_are_those_of_the_built_update(steps, expecting):
     json.dumps(session.state(), allow_nan=False)
 
 
-def test_undo_returns_the_earlier_update_itself_and_redo_the_later_one():
+def test_a_step_of_the_history_is_the_update_itself_and_an_edit_there_drops_the_later_ones():
     session = session_of()
     session.edit(1, {"age": 0})
     edited = session.update
-    session.undo(2)
+    session.go(2, 0)
     assert session.update is UPDATE
-    session.redo(3)
+    session.go(3, 1)
     assert session.update is edited
-    session.undo(4)
+    session.go(4, 0)
     session.edit(5, {"town": "drop"})
-    with pytest.raises(InputError, match="redo"):
-        session.redo(6)
+    for place in (2, -1, True, None):
+        with pytest.raises(InputError, match="no step"):
+            session.go(6, place)
 
 
 def test_the_page_says_how_points_decide():
@@ -144,7 +148,7 @@ def test_a_tab_that_has_seen_an_older_version_changes_nothing():
     state = session.state()
     for stale in (
         lambda: session.edit(1, {"town": 0}),
-        lambda: session.undo(1),
+        lambda: session.go(1, 0),
         lambda: session.fit(1, {}),
     ):
         with pytest.raises(VersionConflictError, match="Another tab"):
@@ -175,32 +179,44 @@ def test_the_page_gets_no_person_unless_asked_and_no_group_of_one():
             session.person(row)
 
 
+def files_of(saved):
+    """Return the files of a saved archive as bytes, by name."""
+    with zipfile.ZipFile(io.BytesIO(base64.b64decode(saved["base64"]))) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
 def test_edits_are_recorded_with_their_author_in_the_saved_patch_and_report(tmp_path):
     session = session_of()
     session.preview({"age": "lock"})  # an edit that was seen before is recorded, too
     session.edit(1, {"age": "lock"}, by="Ada <b>", note="no age")
-    saved, path = session.save_patch(), tmp_path / "patch.json"
-    path.write_text(saved["text"], "utf-8")
+    saved, path = session.save(by="Ben"), tmp_path / "patch.json"
+    files = files_of(saved)
+    path.write_bytes(files["patch.json"])
     patch = commod.Patch.load(path, sha256=saved["sha256"])
-    assert [record.by for record in patch.history] == ["Ada <b>"]
+    assert [record.by for record in patch.history] == ["Ada <b>"] and patch.content.by == "Ben"
     long = session_of()
     for version, edit in enumerate([{"age": 0.01}, {"age": 0.02}, {"town": "lock"}], start=1):
         long.preview(edit)
         long.edit(version, edit, by=f"person {version}")
     assert [record.by for record in long.update.edits_] == ["person 1", "person 2", "person 3"]
-    report = session.save_report()["text"]
-    assert saved["sha256"] in report
+    report = files["report.html"].decode()
+    assert saved["sha256"] in report and "saved by Ben" in report
     assert "Ada &lt;b&gt;" in report and "Ada <b>" not in report
 
 
 def run_python(session):
     """Return the update that the copied Python makes."""
+    code = session.python()["text"].partition("explanation = ")[0]
+    return run(code)["update"]
+
+
+def run(code):
+    """Run saved Python on the rows of these tests, and return its names."""
     names = {"model": ScoreColumn("score"), "X": X, "y": Y, "groups": GROUPS}
-    code = session.python()["text"].replace('update.to_patch().save("patch.json")', "")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exec(code.replace("print(update.status_)", ""), names)
-    return names["update"]
+        exec(code, names)
+    return names
 
 
 def test_python_repeats_a_fit_with_constraints_and_numbers_of_numpy():
@@ -435,11 +451,12 @@ def test_of_two_tabs_that_edit_at_once_one_is_told():
 def test_a_patch_is_saved_whole_while_others_edit():
     session, saved = session_of(), []
     session.edit(1, {"age": 0.01}, by="Ada")
-    thread = threading.Thread(target=lambda: saved.append(session.save_patch()))
+    thread = threading.Thread(target=lambda: saved.append(session.save()))
     thread.start()
     session.edit(2, {"town": "drop"}, by="Ben")
     thread.join(60)
-    authors = [record.by for record in commod.Patch.from_json(saved[0]["text"]).history]
+    text = files_of(saved[0])["patch.json"].decode()
+    authors = [record.by for record in commod.Patch.from_json(text).history]
     assert authors in (["Ada"], ["Ada", "Ben"])
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,7 @@ from commod._explore.edits import (
     points_at_targets,
     points_with_cut,
 )
-from commod._record import Audit, Lock, Segments, Step, TradeOff, edit_words
+from commod._record import Audit, Lock, Segments, SetPoints, Step, TradeOff, edit_words
 from commod._reporting.audit.assembly import FirstScreen
 from commod._reporting.explain import Explanation, SegmentFinder, explain
 from commod._reporting.explain.reasons import distance_column
@@ -34,6 +36,7 @@ from commod.updates._edit import EditPlan
 
 N_TARGETS = 7  # of the trade-off
 ROWS = "rows of this page"
+PAUSE = timedelta(minutes=10)  # after which points that are set begin another recorded edit
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +49,8 @@ class FittedBase:
     fitted: FittedRows
     label_names: Mapping[Any, str] | None = None
     pause: Callable[[Draft], None] = lambda _: None
+    _built: list[tuple[EditPlan, Any]] = field(default_factory=list, repr=False)
+    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     @property
     def update(self) -> Any:
@@ -83,7 +88,7 @@ class FittedBase:
         fitted = self.fitted.refitted(params)
         if fitted is None:
             return None
-        base = replace(self, fitted=fitted)
+        base = FittedBase(fitted, self.label_names, self.pause)
         vars(base)["screen"] = self.screen.asked(fitted.update.request(), self.label_names)
         return base
 
@@ -92,24 +97,35 @@ class FittedBase:
         """Return who is in no hidden group, (n,)."""
         return self.screen.shown.is_shown
 
-    def first(self, words: str) -> Draft:
-        """Return the fitted update as a draft without edits."""
-        return Draft(self, (), fitted_points(self.fitted), words, None)
+    def first(self, words: str, **told: str | None) -> Draft:
+        """Return the fitted update as a draft without edits; `told` are by, note and when."""
+        return Draft(self, (), fitted_points(self.fitted), words, **told)
+
+    def built(self, plans: tuple[EditPlan, ...]) -> Any:
+        """Return the update after edits; those that it shares with the last one are kept."""
+        with self._lock:
+            pairs = zip(self._built, plans, strict=False)
+            del self._built[sum(1 for _ in takewhile(lambda pair: pair[0][0] is pair[1], pairs)) :]
+            for plan in plans[len(self._built) :]:
+                update = self._built[-1][1] if self._built else self.update
+                self._built.append((plan, build(update, self.fitted, plan)))
+            return self._built[-1][1] if self._built else self.update
 
 
 @dataclass(frozen=True, eq=False)
 class Draft:
     """A fitted update and edits of it. Figures are computed on first use.
 
-    `words` say what was done last, and `parent` is the draft before that.
+    `words` say what was done last; `by`, `note` and `when` say who did it, why and at which time.
     """
 
     base: FittedBase
     plans: tuple[EditPlan, ...]
     now: PointsWithCut
     words: str
-    parent: Draft | None
-    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+    by: str | None = None
+    note: str | None = None
+    when: str | None = None
 
     def edited(self, plan: EditPlan) -> Draft:
         """Return the draft after one more edit."""
@@ -117,7 +133,21 @@ class Draft:
         self._check_locks(plan)
         now = points_with_cut(self.base.fitted, self.now, edited, plan, self._locked_by_edits)
         words = ", ".join(map(edit_words, plan.edits))
-        return Draft(self.base, (*self.plans, plan), now, words, self)
+        return Draft(self.base, self.plans_with(plan), now, words)
+
+    def plans_with(self, plan: EditPlan) -> tuple[EditPlan, ...]:
+        """Return the recorded edits after one more.
+
+        Points that one person sets for one reason, without a pause, are one edit: its points, its
+        cut and its figures are those of the last stop. An update that was built stays as it is,
+        because somebody may have signed it.
+        """
+        last = self.plans[-1] if self.plans and "update" not in vars(self) else None
+        if last is None or not _are_one_edit(last, plan):
+            return (*self.plans, plan)
+        names = {edit.name for edit in plan.edits if isinstance(edit, SetPoints)}
+        kept = [one for one in last.edits if isinstance(one, SetPoints) and one.name not in names]
+        return (*self.plans[:-1], plan._replace(edits=(*kept, *plan.edits)))
 
     def _check_locks(self, plan: EditPlan) -> None:
         """Refuse to lock the last column of the scorecard: no term would be left."""
@@ -129,15 +159,15 @@ class Draft:
                 parameter="edits",
             )
 
-    def recorded(self, plan: EditPlan) -> Draft:
-        """Return the draft with the last edit in other words: its author and reason."""
-        return self.told(plans=(*self.plans[:-1], plan))
-
     def told(self, **fields: Any) -> Draft:
         """Return the draft in other words: the same points, and the same first screen."""
-        draft = replace(self, **fields, _lock=threading.RLock())
+        draft = replace(self, **fields)
         vars(draft)["audit"] = self.audit
         return draft
+
+    def replaces(self, earlier: Draft) -> bool:
+        """Return whether the last recorded edit of an earlier draft was one of fewer stops."""
+        return self.base is earlier.base and len(self.plans) == len(earlier.plans)
 
     @property
     def is_edited(self) -> Sequence[bool]:
@@ -160,31 +190,47 @@ class Draft:
         """Return the figures of the first screen."""
         return self.base.screen.audit(self.now.after, self.now.expected)
 
-    @property
+    @cached_property
     def update(self) -> Any:
         """Return the edited update with all figures; built on first use."""
-        with self._lock:
-            return self._update
-
-    @cached_property
-    def _update(self) -> Any:
-        if not self.plans:
-            return self.base.update
-        assert self.parent is not None
-        return build(self.parent.update, self.base.fitted, self.plans[-1])
+        return self.base.built(self.plans)
 
     @cached_property
     def explanation(self) -> Explanation:
         """Return the explanation of the built update on the rows."""
         return explain(self.update, self.base.people.X)
 
+    def favorable(self, decisions: Mask) -> Mask:
+        """Return who has the favourable one of decisions (n,), outside hidden groups."""
+        update = self.base.update
+        return decisions[self.base.shown] == bool(update._pos_label == update._favorable_label)
+
     @cached_property
     def segments(self) -> Segments:
         """Return rules that describe who changes; people of hidden groups are in none."""
+        return self.segments_after(self.base.fitted.before)
+
+    def differing(self, kept: Draft) -> Iterator[tuple[str, list[int]]]:
+        """Yield each group and how many of its people another draft decides differently.
+
+        The counts are: people, decided differently, gains with the other draft only, with this one
+        only, and the same for losses.
+        """
+        people = self.base.screen.shown.people
+        decisions = self.base.fitted.before, self.now.after, kept.now.after
+        before, ours, theirs = map(self.favorable, decisions)
+        one_only = theirs & ~ours, ours & ~theirs
+        kinds = [np.ones_like(ours), ours != theirs, *(only & ~before for only in one_only)]
+        kinds += [only & before for only in reversed(one_only)]
+        for code, name in enumerate(people.coding.group_names):
+            is_here = people.groups.codes == code
+            if is_here.any():
+                yield name, [int(kind[is_here].sum()) for kind in kinds]
+
+    def segments_after(self, before: Mask) -> Segments:
+        """Return rules that tell whose decision differs from an earlier one, `before` (n,)."""
         update, shown, fitted = self.base.update, self.base.shown, self.base.fitted
-        positive_is_good = bool(update._pos_label == update._favorable_label)
-        decisions = fitted.before, self.now.after
-        before, after = (mask[shown] == positive_is_good for mask in decisions)
+        before, after = self.favorable(before), self.favorable(self.now.after)
         scores = fitted.as_given(fitted.problem.rows.base.deployed.scores)[shown]
         distance = distance_column(scores, float(update._fitted_param("threshold")))
         X = self.base.people.X
@@ -252,6 +298,16 @@ class Draft:
             segments=None,
             card=None,
         )
+
+
+def _are_one_edit(last: EditPlan, plan: EditPlan) -> bool:
+    """Return whether one person has set points for one reason, without a long pause."""
+    told = {(one.by, one.note, one.offset) for one in (last, plan)}
+    is_set = all(isinstance(edit, SetPoints) for edit in (*last.edits, *plan.edits))
+    if len(told) > 1 or not is_set or last.when is None or plan.when is None:
+        return False
+    pause = datetime.fromisoformat(plan.when) - datetime.fromisoformat(last.when)
+    return pause <= PAUSE
 
 
 # ---------------------------------------------------------------------------------------------

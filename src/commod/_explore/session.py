@@ -7,36 +7,38 @@ request is refused and nothing changes.
 
 from __future__ import annotations
 
+import base64
 import inspect
+import io
 import re
 import tempfile
 import threading
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from commod import constraints
-from commod._data.columns import plain
 from commod._explore import views
 from commod._explore.draft import Draft, FittedBase, OutdatedError
 from commod._explore.edits import FittedRows, PeopleOfFit, build, without_warnings
-from commod._record import Audit, EditRecord
+from commod._record import EditRecord, utc_now
 from commod._reporting.audit import audit as make_audit
 from commod._reporting.render import report
 from commod._text import list_names, n_of, shown
-from commod.edit import find_terms, read_edits
+from commod.edit import find_terms
 from commod.exceptions import CommodError, InputError
 from commod.metrics._constraint import CONSTRAINTS
-from commod.patch import Patch
-from commod.updates._edit import EditPlan
+from commod.updates._edit import EditPlan, read_plan
 from commod.updates._interface import listening
 from commod.updates._targeted import CHOICES as CONTROLLED
 from commod.updates.controlled import ControlledDebiaser
 
-MAX_DRAFTS = 200  # that undo can return to
+MAX_DRAFTS = 200  # steps that somebody can return to
 MAX_TEXT = 500  # characters of a name, a note or a search
 
 
@@ -69,7 +71,8 @@ class Session:
         self._drafts = [self._base(update).first("the fitted update")]
         self._place = 0
         self._kept: Draft | None = None
-        self._previewed: Draft | None = None  # the last edit, and the last request, that was shown
+        # The last edit that was shown, beside the draft before it, and the last request.
+        self._previewed: tuple[Draft, EditPlan, Draft] | None = None
         self._tried: Draft | None = None
         self._version = 1
         self._step: str | None = None  # of a fit that runs
@@ -96,23 +99,18 @@ class Session:
     # -- the whole state ------------------------------------------------------------------------
 
     def state(self, seen: int | None = None) -> dict[str, Any]:
-        """Return all that the page shows at once; without a draft where its version was `seen`."""
+        """Return all that the page shows at once; only the step of a fit where nothing is new."""
         with self._lock:
-            draft, place, version = self.draft, self._place, self._version
-            history = [one.words for one in self._drafts]
+            drafts, place, version = self._drafts, self._place, self._version
             kept, step = self._kept, self._step
-        small = {
+        draft = drafts[place]
+        if seen == version:
+            return {"version": version, "step": step}
+        return {
             "version": version,
             "step": step,
             "place": place,
-            "history": [plain(words) for words in history[-MAX_DRAFTS:]],
-            "can_undo": place > 0,
-            "can_redo": place + 1 < len(history),
-        }
-        if seen == version:
-            return small
-        return {
-            **small,
+            "history": views.history_view(drafts),
             "screen": views.screen_view(draft),
             "card": views.terms_view(draft),
             "request": request_view(draft),
@@ -128,7 +126,7 @@ class Session:
         self._has_moved = True
         with without_warnings():
             if request is None:
-                draft = self._edited(_plan(edits, offset))
+                draft = self._edited(_plan(edits, offset=offset))
             else:
                 draft = self._requested(request)
             return {"screen": views.screen_view(draft), "card": views.terms_view(draft)}
@@ -136,45 +134,46 @@ class Session:
     def _edited(self, plan: EditPlan) -> Draft:
         """Return the present draft after an edit; one that was previewed last is known."""
         with self._lock:
-            present, previewed = self.draft, self._previewed
-        if previewed is None or previewed.parent is not present or not _is_same(previewed, plan):
-            previewed = present.edited(plan)
+            present, known = self.draft, self._previewed
+        asked = plan.edits, plan.offset
+        if known is None or known[0] is not present or (known[1].edits, known[1].offset) != asked:
+            known = present, plan, present.edited(plan)
         with self._lock:
-            self._previewed = previewed
-        return previewed.recorded(plan)
+            self._previewed = known
+        told = {"by": plan.by, "note": plan.note, "when": plan.when}
+        return known[2].told(plans=present.plans_with(plan), **told)
 
     def edit(
         self, version: Any, edits: Any, offset: Any = "target", by: Any = None, note: Any = None
     ) -> dict[str, Any]:
         """Keep edits as the next draft."""
-        plan = _plan(edits, offset, _text(by, "by"), _text(note, "note"))
+        plan = _plan(edits, offset=offset, **_told(by, note))
         self._has_moved = True
         with self._lock:
             self._check_version(version)
             self._append(self._edited(plan))
             return self.state()
 
-    def undo(self, version: Any) -> dict[str, Any]:
-        """Go back to the draft before the present one."""
-        return self._move(version, -1)
-
-    def redo(self, version: Any) -> dict[str, Any]:
-        """Go on to the draft after the present one."""
-        return self._move(version, 1)
-
-    def _move(self, version: Any, step: int) -> dict[str, Any]:
+    def go(self, version: Any, place: Any) -> dict[str, Any]:
+        """Return to a step of the history, by its place from 0; later steps stay in it."""
         with self._lock:
             self._check_version(version)
-            if not 0 <= self._place + step < len(self._drafts):
-                raise InputError("There is nothing to undo." if step < 0 else "Nothing to redo.")
-            self._place += step
+            if type(place) is not int or not 0 <= place < len(self._drafts):
+                raise InputError(f"place={shown(place)} is no step of the history.")
+            self._place = place
             self._version += 1
         return self.state()
 
     def _append(self, draft: Draft) -> None:
-        """Make a draft the present one; those that were undone are dropped."""
-        self._drafts = [*self._drafts[: self._place + 1], draft][-MAX_DRAFTS:]
-        self._place = len(self._drafts) - 1
+        """Make a draft the present one; those that were undone are dropped.
+
+        Of too many steps, stops that later ones have replaced in the recorded edits go first.
+        """
+        drafts = [*self._drafts[: self._place + 1], draft]
+        if len(drafts) > MAX_DRAFTS:
+            steps = enumerate(pairwise(drafts[1:]), start=1)
+            del drafts[next((i for i, (one, two) in steps if two.replaces(one)), 1)]
+        self._drafts, self._place = drafts, len(drafts) - 1
         self._version += 1
 
     def _check_version(self, version: Any) -> None:
@@ -186,11 +185,12 @@ class Session:
 
     # -- fits --------------------------------------------------------------------------------------
 
-    def fit(self, version: Any, request: Any) -> dict[str, Any]:
+    def fit(self, version: Any, request: Any, by: Any = None, note: Any = None) -> dict[str, Any]:
         """Fit another update, with a target, caps or locked columns changed."""
-        return self._fitted(version, lambda: self._requested(request))
+        told = _told(by, note)
+        return self._fitted(version, lambda: self._requested(request, **told))
 
-    def _requested(self, request: Any) -> Draft:
+    def _requested(self, request: Any, **told: Any) -> Draft:
         """Return the fit of a request, or the present draft for its own; one tried last is known.
 
         Rows are read again only where the request asks for other terms or other rates.
@@ -203,7 +203,7 @@ class Session:
         if tried is None or changed_words(tried.base.params, params):
             tried = self._fit_of(base, params, changes)
         self._tried = tried
-        return tried.told(words=changes)
+        return tried.told(words=changes, **told)
 
     def _fit_of(self, base: FittedBase, params: dict[str, Any], words: str) -> Draft:
         """Return the fit of other parameters, with its first screen."""
@@ -228,11 +228,12 @@ class Session:
         pin = tuple(name for name in pinned if column_of[name] not in draft.locked)
         for name in pin:
             find_terms(draft.base.fitted.encoding, name, parameter="pin")
-        plan = EditPlan((), pin, "target", True, _text(by, "by"), _text(note, "note"))
+        told = _told(by, note)
+        plan = read_plan((), refit=True, pin=pin, **told)
 
         def fitted() -> Draft:
             base = self._base(build(draft.update, draft.base.fitted, plan))
-            return base.first("fitted the other terms again")
+            return base.first("fitted the other terms again", **told)
 
         return self._fitted(version, fitted)
 
@@ -272,6 +273,10 @@ class Session:
     def segments(self) -> dict[str, Any]:
         """Return rules that describe who changes."""
         return self._slower_part(views.segments_view)
+
+    def differences(self) -> dict[str, Any]:
+        """Return rules that describe whom the present draft and the kept one decide differently."""
+        return self._slower_part(lambda draft: views.differences_view(self._kept, draft))
 
     def trade_off(self) -> dict[str, Any]:
         """Return changes against fairness with the present point."""
@@ -326,31 +331,29 @@ class Session:
 
     # -- taking it away -------------------------------------------------------------------------
 
-    def save_patch(self) -> dict[str, Any]:
-        """Return the patch of the present update as text, with its SHA-256."""
-        return patch_bytes(self.draft)
+    def save(self, by: Any = None) -> dict[str, Any]:
+        """Return patch, report and history of the present update, packed, with the SHA-256."""
+        with self._lock:
+            steps = self._drafts[: self._place + 1]
+        return packed(steps, _text(by, "by"))
 
-    def save_report(self) -> dict[str, Any]:
-        """Return the report of the present update as one HTML page."""
-        return report_bytes(self.draft)
-
-    def python(self) -> dict[str, Any]:
-        """Return the exploration as Python that repeats it."""
-        return {"text": python_text(self.draft)}
+    def python(self, by: Any = None) -> dict[str, Any]:
+        """Return the history as Python that makes patch and report of this moment."""
+        with self._lock:
+            steps = self._drafts[: self._place + 1]
+        return {"text": python_text(steps, _text(by, "by"), utc_now())}
 
 
-def _plan(edits: Any, offset: Any, by: str | None = None, note: str | None = None) -> EditPlan:
-    if offset not in ("target", "keep"):
-        raise InputError(f"offset={shown(offset)}; expected 'target' or 'keep'.")
-    read = read_edits(edits)
-    if not read:
+def _plan(edits: Any, **told: Any) -> EditPlan:
+    plan = read_plan(edits, **told)
+    if not plan.edits:
         raise InputError("edits is empty; name a term and its points.")
-    return EditPlan(read, (), offset, False, by, note)
+    return plan
 
 
-def _is_same(draft: Draft, plan: EditPlan) -> bool:
-    """Return whether a draft has the edits and the offset of a plan."""
-    return draft.plans[-1].edits == plan.edits and draft.plans[-1].offset == plan.offset
+def _told(by: Any, note: Any) -> dict[str, Any]:
+    """Return who does something and why, as the page sent it, and the present time."""
+    return {"by": _text(by, "by"), "note": _text(note, "note"), "when": utc_now()}
 
 
 def _text(value: Any, name: str) -> str | None:
@@ -363,76 +366,71 @@ def _text(value: Any, name: str) -> str | None:
 
 
 # ---------------------------------------------------------------------------------------------
-# Make what a user takes away from the page: the patch and the report that belongs to it
+# Make what a user takes away from the page: the patch, the report that belongs to it, the history
 
 FIT_ROWS = "rows the update was fitted on"
 
 
-def audit_of(draft: Draft) -> Audit:
-    """Return the whole audit of the present update on the rows."""
-    explanation, people, update = draft.explanation, draft.base.people, draft.update
-    return make_audit(
+def packed(steps: Sequence[Draft], by: str | None) -> dict[str, Any]:
+    """Return patch.json, report.html and history.py in one archive; the last step is saved."""
+    draft, created = steps[-1], utc_now()
+    update, people = draft.update, draft.base.people
+    explanation = draft.explanation
+    asked = audit_settings(draft, created)
+    audit = make_audit(
         explanation.y_before,
         explanation.y_after,
         sensitive_features=people.sensitive_features,
         y_true=people.y,
         X=people.X,
         explanation=explanation,
-        label_names=draft.base.label_names,
-        rows=FIT_ROWS,
-        min_group_size=update._fitted_param("min_group_size"),
-        unknown_groups=update._fitted_param("unknown_groups", "error"),
+        **asked,
     )
+    patch = update.to_patch(audit, by=by, created=created)
+    archive = io.BytesIO()
+    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(archive, "w") as files:
+        path = report(audit, Path(folder) / "report.html", patch=patch)
+        files.writestr("patch.json", patch.to_json())
+        files.write(path, path.name)
+        files.writestr("history.py", python_text(steps, by, created))
+    return {
+        "name": "update.zip",
+        "base64": base64.b64encode(archive.getvalue()).decode(),
+        "sha256": patch.sha256,
+        "edits": n_of(len(patch.history), "recorded edit"),
+    }
 
 
-def signed(draft: Draft) -> tuple[Patch, Audit]:
-    """Return the patch with the figures of its audit, and the audit; both made once."""
-    known = vars(draft).get("_signed")
-    if known is None:
-        audit = audit_of(draft)
-        made = draft.update.to_patch(audit=audit), audit
-        # The report and the patch must state the same digests, also where both are asked for at
-        # once: the first of two threads decides.
-        known = vars(draft).setdefault("_signed", made)
-    return known
-
-
-def patch_bytes(draft: Draft) -> dict[str, Any]:
-    """Return the patch file as text, and its SHA-256."""
-    patch, _ = signed(draft)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "patch.json"
-        patch.save(path)
-        return _file(path, patch)
-
-
-def report_bytes(draft: Draft) -> dict[str, Any]:
-    """Return the report as the text of one HTML page."""
-    patch, audit = signed(draft)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "report.html"
-        report(audit, path, patch=patch)
-        return _file(path, patch)
-
-
-def _file(path: Path, patch: Patch) -> dict[str, Any]:
-    edits = n_of(len(patch.history), "recorded edit")
-    text = path.read_text("utf-8")
-    return {"name": path.name, "text": text, "sha256": patch.sha256, "edits": edits}
+def audit_settings(draft: Draft, created: str) -> dict[str, Any]:
+    """Return the settings of the audit that belongs to the saved patch."""
+    names = draft.base.label_names
+    return {
+        "label_names": None if names is None else dict(names),
+        "rows": FIT_ROWS,
+        "min_group_size": draft.base.update._fitted_param("min_group_size"),
+        "unknown_groups": draft.base.update._fitted_param("unknown_groups", "error"),
+        "created": created,
+    }
 
 
 # ---------------------------------------------------------------------------------------------
 # Write an exploration as Python: the fit, and every edit after it
 
 
-def python_text(draft: Draft) -> str:
-    """Return code that fits and edits as the page did.
+def python_text(steps: Sequence[Draft], by: str | None, created: str) -> str:
+    """Return code that makes the patch and the report of the last step, byte for byte.
 
-    `model`, `X`, `y` and `groups` are what the user passed.
+    `model`, `X`, `y` and `groups` are what the user passed. All steps are in comments.
     """
+    draft = steps[-1]
     update = draft.base.update
     rows = "X, y, sensitive_features=groups"
     lines = [
+        "# model, X, y and groups are the base model and the rows of this exploration. Its steps:",
+        *(
+            f"# {i}. {'; '.join(filter(None, line))}"
+            for i, line in enumerate(views.history_lines(steps), start=1)
+        ),
         "import commod",
         *_constraint_import(update._fitted_params()["constraints"]),
         "from commod.edit import Cap, Drop, Lock, Merge, Round, SetPoints",
@@ -443,7 +441,18 @@ def python_text(draft: Draft) -> str:
         lines += _edit_lines(record, record.pinned, rows)
     for plan in draft.plans:
         lines += _edit_lines(plan, plan.pin, rows)
-    lines += ["print(update.status_)", 'update.to_patch().save("patch.json")']
+    lines += [
+        "explanation = commod.explain(update, X)",
+        "audit = commod.audit(",
+        "    explanation.y_before, explanation.y_after, sensitive_features=groups, y_true=y, X=X,",
+        "    explanation=explanation,",
+        *(f"    {name}={value!r}," for name, value in audit_settings(draft, created).items()),
+        ")",
+        f"patch = update.to_patch(audit, by={by!r}, created={created!r})",
+        'patch.save("patch.json")',
+        'commod.report(audit, "report.html", patch=patch)',
+        "print(update.status_)",
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -478,10 +487,10 @@ def _differs(value: Any, default: Any) -> bool:
 
 def _edit_lines(step: EditPlan | EditRecord, pin: Sequence[str], rows: str) -> list[str]:
     """Return the call of `edit` with one edit per line."""
-    settings = {name: getattr(step, name) for name in ("offset", "refit", "by", "note")}
-    settings["pin"] = list(pin)
-    usual = {"offset": "target", "refit": False, "pin": [], "by": None, "note": None}
-    more = [f"{name}={value!r}" for name, value in settings.items() if value != usual[name]]
+    names = ("offset", "refit", "by", "note", "when")
+    settings = {"pin": list(pin), **{name: getattr(step, name) for name in names}}
+    usual: dict[str, Any] = {"offset": "target", "refit": False, "pin": []}
+    more = [f"{name}={value!r}" for name, value in settings.items() if value != usual.get(name)]
     listed = [f"        {_edit_text(edit)}," for edit in step.edits]
     return [
         "update = update.edit(",

@@ -5,7 +5,7 @@ All texts are finished here. The page inserts them as text and computes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,11 @@ from commod._reporting.explain import Person
 from commod._reporting.render import charts, explanation_tables, tables, texts
 from commod._reporting.render.charts import Chart
 from commod._reporting.render.page import row_data
-from commod._reporting.render.tables import ReportTable
+from commod._reporting.render.tables import Cell, ReportTable
 from commod._reporting.render.texts import ShortNames
 from commod._text import count, n_of, number, percent, plain, points
 from commod._words.shared import EVIDENCE, POSITIVE_POINTS
-from commod.exceptions import CommodError
+from commod.exceptions import CommodError, InputError
 from commod.scorecard import ADD_POINTS, EvidenceRule
 
 MAX_TERMS = 400  # terms that the page gets at once; a filter finds the others
@@ -247,6 +247,33 @@ def wishes_view(n_changes: int, others: Sequence[tuple[str, Draft | CommodError]
     return {"rows": [[plain(text) for text in row] for row in (*rows, *failed)]}
 
 
+def history_lines(drafts: Sequence[Draft]) -> list[tuple[str, str, str]]:
+    """Return what each step did, who did it and why, and its figures: before → after."""
+    lines, before = [], ("", "", "")
+    for draft in drafts:
+        changes, fairness = draft.audit.changes, texts.asked_fairness(draft.audit)
+        value = None if fairness is None else fairness.after.value
+        name = "fairness" if fairness is None else plain(fairness.metric)
+        fair = "not known" if value is None else texts.fairness_number(draft.audit, value)
+        after = count(changes.n_changes), count(changes.n_losses), fair
+        figures = (
+            f"{title} {two}" if one in ("", two) else f"{title} {one} → {two}"
+            for title, one, two in zip(("changes", "losses", name), before, after, strict=True)
+        )
+        by = "nobody named" if draft.by is None else draft.by
+        note = "" if draft.note is None else f": {draft.note}"
+        origin = "" if draft.when is None else f"{by}, {draft.when}{note}"
+        lines.append((plain(draft.words), origin and plain(origin), ", ".join(figures)))
+        before = after
+    return lines
+
+
+def history_view(drafts: Sequence[Draft]) -> list[Plain]:
+    """Return the steps of the history with their names, reasons and figures."""
+    names = ("words", "origin", "figures")
+    return [dict(zip(names, line, strict=True)) for line in history_lines(drafts)]
+
+
 def person_view(person: Person) -> Plain:
     """Return why one decision changed or stayed."""
     alternatives = [plain(one.text) for one in person.kept_by]
@@ -255,16 +282,59 @@ def person_view(person: Person) -> Plain:
 
 
 def compared_view(kept: Draft, present: Draft) -> Plain:
-    """Return two drafts side by side: each figure of the first screen, kept and present."""
+    """Return two drafts side by side: figures of the first screen, and who differs by group."""
     names = ShortNames()
     pairs = zip(_figures(kept.audit, names), _figures(present.audit, names), strict=True)
     rows = [[one["title"], _short(one), _short(two)] for one, two in pairs]
     reached = ("yes" if draft.now.is_reached else "no" for draft in (kept, present))
     rows.append(["Target reached", *reached])
     n_terms = [count(int(np.count_nonzero(draft.now.points))) for draft in (kept, present)]
-    differs = (kept.now.after != present.now.after)[present.base.shown]
-    sentence = f"{count(int(differs.sum()))} decisions differ between the two."
-    return {"rows": [*rows, ["Terms with points", *n_terms]], "sentence": sentence}
+    n_differ = int((kept.now.after != present.now.after)[present.base.shown].sum())
+    sentence = f"{n_of(n_differ, 'decision')} {'differs' if n_differ == 1 else 'differ'}."
+    return {
+        "rows": [*rows, ["Terms with points", *n_terms]],
+        "sentence": sentence,
+        "groups": table_view(_differing(kept, present), names),
+    }
+
+
+GROUP_COUNTS = (
+    "People",
+    "Decided differently",
+    "Gain with the kept one only",
+    "Gain with the present one only",
+    "Lose with the kept one only",
+    "Lose with the present one only",
+)
+
+
+def _differing(kept: Draft, present: Draft) -> ReportTable:
+    return tables.table_of(
+        "differing",
+        "People whom the two decide differently, by group.",
+        present.differing(kept),
+        (
+            ("Group", lambda row: tables.text(row[0])),
+            *((name, _count_at(i)) for i, name in enumerate(GROUP_COUNTS)),
+        ),
+    )
+
+
+def _count_at(i: int) -> Callable[[tuple[str, list[int]]], Cell]:
+    return lambda row: tables.figure(row[1][i])
+
+
+def differences_view(kept: Draft | None, present: Draft) -> Plain:
+    """Return rules that say whom the present draft decides differently from the kept one."""
+    if kept is None:
+        raise InputError("Nothing was kept to compare with.")
+    names, segments = ShortNames(), present.segments_after(kept.now.after)
+    caption = "A gain is favourable with the present one only, a loss with the kept one only."
+    table = explanation_tables.segments(segments, caption)
+    sentences = texts.described_changes(segments)
+    if not segments.n_gains + segments.n_losses:
+        sentences = ["The two decide alike for everybody."]
+    return {"table": table_view(table, names), "sentences": sentences}
 
 
 def _short(figure: Plain) -> str:

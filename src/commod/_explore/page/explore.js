@@ -6,6 +6,7 @@
   root.classList.add("js");
   const get = (id) => document.getElementById(id);
   let version = 0;
+  let place = 0;
   let lockable = [];
 
   // Elements ---------------------------------------------------------------------------------
@@ -75,7 +76,7 @@
     get("error").hidden = !text;
   };
   // What the page asks for by itself must not take away the error of what the user did.
-  const UNASKED = ["trade_off", "segments", "wishes", "terms"];
+  const UNASKED = ["trade_off", "segments", "wishes", "differences", "terms"];
   const ask = async (action, body = {}) => {
     let answer;
     try {
@@ -100,13 +101,12 @@
     if (!state) return;
     const isAnother = state.version !== version;
     version = state.version;
-    get("undo").disabled = !state.can_undo;
-    get("redo").disabled = !state.can_redo;
-    fill("history", ...state.history.map((words, i) => make(
-      "li", i === state.place ? { "aria-current": "step" } : {}, name(words),
-    )));
     showStep(state.step);
     if (!state.screen) return;
+    place = state.place;
+    get("undo").disabled = !place;
+    get("redo").disabled = place + 1 === state.history.length;
+    showHistory(state.history);
     showScreen(state.screen);
     lockable = state.request.columns;
     if (isAnother || !settled) [before, settled] = [settled, new Map(state.card.terms.map((one) => [one.name, one.points]))];
@@ -116,9 +116,20 @@
     if (state.compared) {
       fill("compared",
         plainTable(["Figure", "Kept", "Present"], state.compared.rows),
-        paragraph(state.compared.sentence));
+        paragraph(state.compared.sentence), table(state.compared.groups));
     }
     showLater();
+  };
+  const showHistory = (steps) => {
+    const at = get("history").contains(document.activeElement) ? place : -1;
+    fill("history", ...steps.map((one, i) => {
+      const button = make("button", { type: "button", "aria-label": `Return to step ${i + 1}: ${one.words}` }, name(one.words));
+      button.disabled = i === place;
+      button.addEventListener("click", goTo(() => i));
+      return make("li", i === place ? { "aria-current": "step", tabindex: -1 } : {}, button,
+        make("span", {}, one.figures), make("small", {}, name(one.origin)));
+    }));
+    if (at >= 0) get("history").children[at].focus();
   };
 
   const showScreen = (screen) => {
@@ -156,6 +167,10 @@
       if (!rules || rules.outdated || asked !== version) return;
       fill("segments", ...(rules.table.rows.length ? [table(rules.table)] : []),
         ...rules.sentences.map((text) => paragraph(text)));
+      const others = get("compare").hidden ? null : await ask("differences");
+      if (others && (others.outdated || asked !== version)) return;
+      fill("differences", ...(others ? [...(others.table.rows.length ? [table(others.table)] : []),
+        ...others.sentences.map((text) => paragraph(text))] : []));
       const prices = await ask("wishes");
       if (!prices || prices.outdated || asked !== version) return;
       fill("wishes", prices.rows.length ? plainTable(["Wish", "What it costs", "Changes without it"], prices.rows)
@@ -272,7 +287,7 @@
     const state = await ask("edit", signed({ edits, offset: get("offset").value }));
     if (state) {
       show(state);
-      say(`Edited: ${state.history[state.place]}.`);
+      say(`Edited: ${state.history[place].words}.`);
       complain("");
     } else {
       await refresh();
@@ -353,7 +368,7 @@
     get(range.dataset.for).value = range.value;
     if (isLive) preview({ request: asked() });
   }));
-  const fitAsked = () => begin("fit", () => ({ version, request: asked() }));
+  const fitAsked = () => begin("fit", () => signed({ request: asked() }));
   let resting = 0;
   get("request").addEventListener("change", (event) => {
     clearTimeout(resting);
@@ -361,44 +376,43 @@
     else fitAsked();
   });
   get("request").addEventListener("submit", (event) => event.preventDefault());
-  get("gains-only").addEventListener("click", () => begin("fit", () => ({ version, request: { direction: "gains_only" } })));
+  get("gains-only").addEventListener("click", () => begin("fit", () => signed({ request: { direction: "gains_only" } })));
   get("refit").addEventListener("click", () => begin("refit", () => signed({})));
   const begin = (action, body) => inTurn(async () => {
     waiting = null;
     look();
     const state = await ask(action, body());
     show(state);
-    if (state) say(`${state.history[state.place]}.`);
+    if (state) say(`${state.history[place].words}.`);
     else showStep(null);
   });
 
   // Steps, files and people --------------------------------------------------------------------
 
-  const move = (action, words) => () => inTurn(async () => {
-    const state = await ask(action, { version });
+  const goTo = (next) => () => inTurn(async () => {
+    const state = await ask("go", { version, place: next() });
     show(state);
-    if (state) say(`${words} Now: ${state.history[state.place]}.`);
+    if (state) say(`Now: ${state.history[place].words}.`);
   });
-  get("undo").addEventListener("click", move("undo", "Undone."));
-  get("redo").addEventListener("click", move("redo", "Done again."));
+  get("undo").addEventListener("click", goTo(() => place - 1));
+  get("redo").addEventListener("click", goTo(() => place + 1));
   get("keep").addEventListener("click", () => inTurn(async () => {
     const state = await ask("keep");
     show(state);
     if (state) say("Kept. Later updates are shown beside this one.");
   }));
-  const save = (action) => async () => {
-    say("Preparing the file: all figures are measured.");
-    const file = await ask(action);
+  get("save").addEventListener("click", async () => {
+    say("Preparing the files: all figures are measured.");
+    const file = await ask("save", { by: get("by").value });
     if (!file) return;
-    const address = URL.createObjectURL(new Blob([file.text], { type: "application/octet-stream" }));
+    const bytes = Uint8Array.from(atob(file.base64), (one) => one.charCodeAt(0));
+    const address = URL.createObjectURL(new Blob([bytes], { type: "application/zip" }));
     make("a", { href: address, download: file.name }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10000);
-    say(`Saved ${file.name}, with ${file.edits}. Whoever signs it off notes the SHA-256 of the patch: ${file.sha256}`);
-  };
-  get("save-patch").addEventListener("click", save("save_patch"));
-  get("save-report").addEventListener("click", save("save_report"));
+    say(`Saved ${file.name}: patch, report and history, with ${file.edits}. Whoever signs the patch notes its SHA-256: ${file.sha256}`);
+  });
   get("python").addEventListener("click", async () => {
-    const answer = await ask("python");
+    const answer = await ask("python", { by: get("by").value });
     if (!answer) return;
     get("code").value = answer.text;
     try {
