@@ -6,7 +6,7 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from glob import glob
 from importlib import import_module
@@ -30,6 +30,8 @@ from commod.exceptions import InputError, InputTypeError
 Frame = TypeVar("Frame", nw.LazyFrame[Any], nw.DataFrame[Any] | nw.LazyFrame[Any])
 
 GLOB = "*?["  # a path with one of these is a pattern
+
+LISTS = ("sensitive_features", "features")  # parameters that may name several columns
 
 GroupTable = dict[str, list[Any]]
 
@@ -62,13 +64,76 @@ def no_column(name: str, column: Hashable, schema: Mapping[Any, Any]) -> InputEr
     )
 
 
-def check_scalar_type(column: Any, dtype: Any) -> None:
-    """Refuse a column of lists or structures."""
-    if dtype.is_nested():
-        raise InputTypeError(
-            f"Column {column!r} holds values of type {dtype}, which are neither a label nor the "
-            "name of a group. Name a column of numbers, text or booleans."
-        )
+def read_names(
+    columns: Mapping[str, Any], way_out: str, *, why: str = "", kinds: Any = str
+) -> dict[str, tuple[Any, ...]]:
+    """Return the columns that each parameter names, checked; what is None is left out.
+
+    `kinds` are the types of a name, `way_out` is for who passes values, and `why` ends the sentence
+    about missing groups.
+    """
+    named: dict[str, tuple[Any, ...]] = {}
+    for parameter, given in columns.items():
+        is_list = False
+        if parameter in LISTS:
+            given = given.tolist() if hasattr(given, "tolist") else given  # names in an array
+            is_list = isinstance(given, list | tuple)
+        names = tuple(given) if is_list else () if given is None else (given,)
+        if parameter == "sensitive_features" and names in ((), (None,)):
+            raise InputError(
+                "sensitive_features is missing. Name the column of the group of each row, or a "
+                f"list of several{why}.",
+                parameter=parameter,
+            )
+        for i, name in enumerate(names):
+            if not isinstance(name, kinds):
+                raise InputTypeError(
+                    f"{parameter} must be the name of a column of the frame; got "
+                    f"{type(name).__name__}. {way_out}",
+                    parameter=parameter,
+                )
+            if name in names[:i]:
+                raise InputError(
+                    f"{parameter} names {name!r} twice; name each column once.", parameter=parameter
+                )
+        if is_list or names:
+            named[parameter] = names
+    return named
+
+
+def with_copies(
+    lazy: nw.LazyFrame[Any], copies: Mapping[str, Any], exact: Collection[str] = ()
+) -> nw.LazyFrame[Any]:
+    """Add copies of groups, labels and conditions in types that every engine counts alike.
+
+    `copies` maps free names to columns. Text compares byte by byte, and NaN becomes null. Decimals
+    and whole numbers of more than 64 bits become smaller, unless the copy is to be `exact`.
+    """
+    schema: Mapping[Any, Any] = lazy.collect_schema()
+    text, others = {}, {}
+    for name, column in copies.items():
+        dtype, value = schema[column], nw.col(column)
+        if dtype.is_nested():
+            raise InputTypeError(
+                f"Column {column!r} holds values of type {dtype}, which are neither a label nor "
+                "the name of a group. Name a column of numbers, text or booleans."
+            )
+        if dtype in TEXT_TYPES and has_collations(lazy):
+            text[name] = column
+            continue
+        if dtype in TEXT_TYPES and not lazy.implementation.is_pandas_like():
+            value = value.cast(nw.String)
+        elif dtype.is_decimal() and name not in exact:
+            value = value.cast(nw.Float64)
+        elif dtype in (nw.Int128, nw.UInt128) and name not in exact:
+            value = value.cast(nw.Int64)
+        others[name] = without_nan(value) if dtype.is_float() else value
+    lazy = with_binary_text(lazy, text)
+    return (
+        lazy
+        if not others
+        else lazy.with_columns(*(value.alias(name) for name, value in others.items()))
+    )
 
 
 def number_column(name: str, column: Any, dtype: Any) -> nw.Expr:
@@ -78,6 +143,11 @@ def number_column(name: str, column: Any, dtype: Any) -> nw.Expr:
             f"{name} must hold numbers; column {column!r} is {dtype}. Cast it to a float first."
         )
     return without_nan(nw.col(column).cast(nw.Float64))
+
+
+def as_number(condition: nw.Expr) -> nw.Expr:
+    """Return 1.0 where a condition holds: every engine adds floats, few engines add booleans."""
+    return nw.when(condition).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
 
 
 def without_nan(values: nw.Expr) -> nw.Expr:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from commod._data.arrays import Mask
 from commod._data.base_model import BaseScores
 from commod._data.columns import Column, plain
 from commod._data.disclosure import FEWEST_DESCRIBED, in_totals
-from commod._data.groups import read_groups
+from commod._data.groups import read_condition, read_groups
 from commod._data.labels import check_known_labels, check_length, read_labels
 from commod._data.tables import check_same_rows, n_rows_of
 from commod._text import label_text, n_of
@@ -313,7 +313,8 @@ def read_evaluation_rows(
     counted = in_totals(groups.codes, is_hidden, int((~groups.is_known).sum()))
     group, label = np.append(numbers, -1)[groups.codes], _read_true_labels(update, rows.y, n)
     constraints = update._stated().constraints
-    strata = read_strata(constraints, rows.X, group, len(compared), label)
+    condition = partial(read_condition, rows.X)
+    strata = read_strata(constraints, condition, group, len(compared), label)
     people = People(constraints, group, len(compared), label=label, strata=strata)
     return rows_of_update(
         update,

@@ -51,7 +51,7 @@ from commod.scorecard import MARGIN_COLUMN
 from commod.updates import ControlledDebiaser
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import AllowedChanges, Candidate, RawRows
-from commod.updates._targeted import given_groups
+from commod.updates._targeted import checked_targets, given_groups
 from commod.updates.base import BaseUpdate, check_update
 
 if TYPE_CHECKING:
@@ -314,8 +314,8 @@ def frontier_frame(
     60000
     """
     # Most programs have their rows in memory and never need these modules.
-    from commod.updates._frame_fit import score_column, sweep_frame, take_base_model
-    from commod.updates._frame_rows import WholeTable, name_columns
+    from commod.updates._frame_fit import may_pull, opened_table, sweep_parts, take_base_model
+    from commod.updates._frame_rows import read_whole
 
     if not hasattr(update, "fit_frame"):
         raise InputError(
@@ -324,24 +324,24 @@ def frontier_frame(
             parameter="update",
         )
     model = clone(set_moving(update, moving)).set_params(confidence=None)
-    conditions = [one.within.column for one in model._stated().constraints if one.within]
-    columns = {"y_true": y_true, "key": key, "sample_weight": None}
-    named = name_columns(model.estimator, sensitive_features, conditions, features, **columns)
+    targets = checked_targets(model, targets)
+    opened = opened_table(model, frame, sensitive_features, features, y_true=y_true, key=key)
     begin = perf_counter()
-    with each_warning_once(), score_column(model, frame, named) as (scored, with_score):
-        sweep = sweep_frame(model, scored, with_score, targets)
-        if isinstance(sweep, WholeTable):
-            whole = {"y": sweep.y, "sensitive_features": sweep.sensitive_features}
-            curve = frontier(model, sweep.X, targets=targets, **whole)
-    if isinstance(sweep, WholeTable):
-        models = [getattr(point.candidate, "model", None) for point in curve.points]
-        for reader in {id(one): one for one in models if one is not None}.values():
+    curve = None
+    with each_warning_once(), opened as table:
+        if may_pull(table):
+            X, y, groups, *_ = read_whole(model, table)
+            curve = frontier(model, X, y, sensitive_features=groups, targets=targets)
+        else:
+            points, lines = sweep_parts(model, table, targets)
+    if curve is not None:
+        candidates = [getattr(point.candidate, "model", None) for point in curve.points]
+        for reader in {id(one): one for one in candidates if one is not None}.values():
             take_base_model(reader, model)
         return curve
-    points = zip(sweep.candidates, sweep.n_changed, strict=True)
     return Frontier(
-        [Point(candidate, n_changed) for candidate, n_changed in points],
-        counted_rows(model, sweep.rows),
+        [Point(*one) for one in points],
+        counted_rows(model, lines),
         allowed=model._asked_changes(),
         fit_seconds=perf_counter() - begin,
         method=type(update).__name__,

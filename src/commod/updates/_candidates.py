@@ -59,13 +59,14 @@ def default_targets(base_value: float, near_ideal: float, stated: float) -> list
 class CountedCandidate:
     """An update of a frontier: points of a near target, and the cut for its own target.
 
-    `model` is an unfitted update that has read the fit rows, and `problem` has all of these.
+    `model` is an unfitted update that has read the fit rows, and `problem` has all of these. It is
+    None for rows of a frame that were counted where they are: the update is built as counted.
     Candidates that share points find their scorecard in `cards`, which differ in their cut only.
     """
 
     settings: dict[str, float]
     model: TargetedUpdate
-    problem: FitProblem
+    problem: FitProblem | None
     fitted: FittedUpdate
     cards: dict[int, Scorecard] = field(default_factory=dict, repr=False, compare=False)
 
@@ -98,15 +99,13 @@ class CountedCandidate:
 
     def build(self) -> TargetedUpdate:
         """Return the update, fitted for its own target, with all figures on the fit rows."""
-        update = self.unfitted()
-        update._check_parameters()
-        update._store_fit(*find_asked(replace(self.problem, asked=update._asked())))
-        return update
-
-    def unfitted(self) -> TargetedUpdate:
-        """Return the update for its own target, which knows what reading the fit rows has set."""
         update = set_target(clone(self.model), self.settings["target"])
         update._take_reading(self.model)
+        if self.problem is None:
+            update._store_fit(self.fitted)
+            return update
+        update._check_parameters()
+        update._store_fit(*find_asked(replace(self.problem, asked=update._asked())))
         return update
 
     def __reduce__(self) -> tuple[type[FittedCandidate], tuple[dict[str, Any], Any]]:

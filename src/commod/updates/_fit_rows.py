@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -16,7 +16,7 @@ from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.disclosure import hidden_groups, in_totals
 from commod._data.draws import row_hashes
-from commod._data.groups import Groups, read_condition
+from commod._data.groups import Groups
 from commod._data.labels import check_known_labels, is_label_in
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
 from commod._evidence.task import N_FOLDS
@@ -236,20 +236,13 @@ class FitRows:
         return float(np.average(1 - np.abs(decisions - self.label * 1.0), weights=self.weight))
 
 
-def rows_of_large_groups(
-    groups: Groups,
-    weight: NDArray[np.float64],
-    min_group_size: int,
-    names: Sequence[str],
-    sizes: NDArray[np.intp] | None = None,
-) -> NDArray[np.bool_]:
-    """Return which rows belong to a group with enough rows of positive weight, shape (n,).
+def with_large_groups(rows: FitRows, min_group_size: int) -> FitRows:
+    """Return the rows with those in the constraint whose groups have enough people with a weight.
 
-    Smaller groups are left out of the constraint, with a warning. `names` are those of the groups.
-    A row without a group belongs to none. With probabilities, every row belongs to some group.
-    `sizes` (n_groups,) are given where a row stands for several people.
+    Smaller groups are left out of the constraint, with a warning. A row without a group belongs to
+    none. With probabilities, every row belongs to some group.
     """
-    sizes = groups.count(weight > 0) if sizes is None else sizes
+    groups, names, sizes = rows.groups, rows.group_names, rows.count_groups()
     is_large = sizes >= min_group_size
     listed = partial(list_names, most=MAX_LISTED_GROUPS, width=120)  # names are cut, sizes are not
     if is_large.sum() < 2:
@@ -269,11 +262,12 @@ def rows_of_large_groups(
             f"{verb(len(small), 'be')} left out of the constraint: {listed(small)}. "
             "Nothing is promised about these groups.",
             DataWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
     if groups.probabilities is not None:
-        return np.ones(len(weight), dtype=bool)
-    return np.append(is_large, False)[groups.codes]  # the code −1 points at the last entry
+        return replace(rows, kept_groups=is_large)
+    in_constraint = np.append(is_large, False)[groups.codes]  # the code −1 points at the last entry
+    return replace(rows, in_constraint=in_constraint)
 
 
 def check_both_decisions(
@@ -305,7 +299,7 @@ def check_both_decisions(
                 parameter="threshold",
             )
         reason = f"The {metric} over nearly equal decisions says little about fairness."
-        warnings.warn(f"{text} {reason} {way_out}", BaseModelWarning, stacklevel=5)
+        warnings.warn(f"{text} {reason} {way_out}", BaseModelWarning, stacklevel=6)
 
 
 def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
@@ -447,34 +441,38 @@ def outcomes_of(
 # Conditions
 
 
-def with_strata(rows: FitRows, constraints: Sequence[Constraint], X: Any) -> FitRows:
+def with_strata(
+    rows: FitRows, constraints: Sequence[Constraint], condition: Callable[[str], Groups]
+) -> FitRows:
     """Return the fit rows with the strata of all constraints that have a condition."""
     if all(constraint.within is None for constraint in constraints):
         return rows
-    group, n_groups = rows.large_groups
-    strata = read_strata(constraints, X, group, n_groups, rows.label, rows.weight > 0)
-    return replace(rows, strata=strata)
+    people = *rows.large_groups, rows.label, rows.weight > 0
+    n_people = None if rows.people is None else np.rint(rows.people).astype(np.intp)
+    return replace(rows, strata=read_strata(constraints, condition, *people, n_people))
 
 
 def read_strata(
     constraints: Sequence[Constraint],
-    X: Any,
+    condition: Callable[[str], Groups],
     group: Codes,
     n_groups: int,
     label: Mask | None,
     is_counted: Mask | None = None,
+    n_people: Codes | None = None,
 ) -> dict[Constraint, Strata]:
     """Return the strata of each constraint that has a condition.
 
-    `group` (n,) is −1 for people whom no constraint counts.
+    `condition` reads the column of this name. `group` (n,) is −1 for people whom no constraint
+    counts. `n_people` (n,) is how many people a row stands for; None: one.
     """
     strata = {}
     for constraint in constraints:
         if constraint.within is None:
             continue
-        column = read_condition(X, constraint.within.column)
-        people = column.codes, column.labels, group, n_groups, label, is_counted
-        strata[constraint] = strata_of(constraint, *people)
+        column = condition(constraint.within.column)
+        people = group, n_groups, label, is_counted, n_people
+        strata[constraint] = strata_of(constraint, column.codes, column.labels, *people)
     return strata
 
 

@@ -14,14 +14,13 @@ more finely because the cut falls into it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from commod._data.arrays import Codes, Floats, Mask
 from commod._data.base_model import (
@@ -30,7 +29,6 @@ from commod._data.base_model import (
     names_of_model,
     warn_about_own_decisions,
 )
-from commod._data.columns import plain
 from commod._data.encoding import Encoding
 from commod._data.frames import no_column, open_frame
 from commod._data.scored_frames import ScoredFrame, with_scores
@@ -42,62 +40,79 @@ from commod.patch.content import ratio_of
 from commod.patch.frames import Applied, total_of
 from commod.scorecard import Scorecard
 from commod.updates._candidates import CountedCandidate, sweep_targets
-from commod.updates._fit_rows import FitRows, check_both_decisions, hash_bound, may_come_whole
+from commod.updates._fit_rows import (
+    FitRows,
+    hash_bound,
+    may_come_whole,
+    warn_about_group_columns,
+)
 from commod.updates._found_update import AllPeople, CountedPeople, scorecard_of
 from commod.updates._frame_rows import (
     MAX_WEIGHT_DEVIATION,
     FrameTable,
     Lines,
-    NamedColumns,
-    WholeTable,
-    check_names,
+    Named,
     check_same_people,
     count_lines,
+    feature_columns,
+    name_columns,
     prepare_frame,
-    pull_point_rows,
-    pull_whole,
     read_point_rows,
     rows_of_lines,
 )
-from commod.updates._interface import read_numbers
-from commod.updates._problem import FitProblem, check_monotone
-from commod.updates._promise import find_asked
+from commod.updates._problem import FitProblem
 from commod.updates._targeted import (
     TargetedUpdate,
     check_labels_given,
     check_no_weighted_promise,
-    set_target,
+    problem_of,
 )
 
-Counts = NDArray[np.int64]
+
+@contextmanager
+def opened_table(
+    update: TargetedUpdate, frame: Any, sensitive_features: Any, features: Any, **single: Any
+) -> Iterator[FrameTable]:
+    """Yield a frame with its prepared columns for a fit; the parameters are checked and recorded.
+
+    While the block runs, a column of scores is the base model of the update. Afterwards it is the
+    model again, and X of `predict` has the columns of the model first. A `ScoredFrame` has the
+    scores of the model already: so one scoring serves a fit and what follows it.
+    """
+    named: dict[str, Any] = name_columns(update, sensitive_features, features, **single)
+    update._check_parameters()  # before rows are scored, which may take long
+    check_no_weighted_promise(update, single.get("sample_weight"))
+    check_labels_given(update, "y_true" in named)
+    model, read = update.estimator, []
+    with ExitStack() as stack:
+        if "estimator" not in named:
+            known = frame if isinstance(frame, ScoredFrame) else None
+            schema = dict(open_frame(frame if known is None else known.frame).collect_schema())
+            if known is not None:
+                del schema[known.column]
+            columns, own = columns_of(model, named, schema, update.locked_features)
+            read = list(dict.fromkeys([*columns, *own]))
+            keep = [*own, *(name for names in named.values() for name in names)]
+            scored = known or stack.enter_context(with_scores(frame, model, columns, keep=keep))
+            _compare_decisions(update, scored)
+            update.estimator = ModelScores(
+                scored.column,
+                classes_=getattr(model, "classes_", None),
+                reads_others=not set(columns) <= set(own),
+            )
+            frame, named = scored.frame, {**named, "estimator": (scored.column,), "features": own}
+        update._record_params()
+        yield prepare_frame(frame, named, float(update.threshold), update.max_margin)
+    if read:
+        update.estimator = update._params_of_fit["estimator"] = model
+        update.feature_names_in_ = np.array(read, dtype=object)
+        update.n_features_in_, update._columns_seen = len(read), read
 
 
-def fit_frame(update: TargetedUpdate, frame: Any, named: NamedColumns) -> WholeTable | None:
-    """Store in an update the fit of a large frame; a table that may come whole is returned."""
-    table = open_table(update, frame, named)
-    whole = whole_table(update, table)
-    if whole is not None:
-        return whole
-    problem, people = read_parts(update, table)
-    update._store_fit(*find_asked(problem, people))
-    return None
-
-
-def open_table(update: TargetedUpdate, frame: Any, named: NamedColumns) -> FrameTable:
-    """Return the frame with its prepared columns; the parameters are checked and recorded."""
-    update._record_params()
-    update._check_parameters()
-    check_no_weighted_promise(update, named.sample_weight)
-    check_labels_given(update, named.y_true is not None)
-    return prepare_frame(frame, named, float(update.threshold), update.max_margin)
-
-
-def whole_table(update: TargetedUpdate, table: FrameTable) -> WholeTable | None:
-    """Return all rows of a table that may come whole; None for a larger one."""
-    n_rows = int(table.lazy.select(nw.len().alias("n")).collect(backend="pyarrow").item())
-    if not may_come_whole(n_rows):
-        return None
-    return pull_whole(table, allow_unknown=update.unknown_groups == "ignore")
+def may_pull(table: FrameTable) -> bool:
+    """Return whether all rows of a table come onto this machine."""
+    n_rows = table.lazy.select(nw.len().alias("n")).collect(backend="pyarrow").item()
+    return may_come_whole(int(n_rows))
 
 
 def read_parts(update: TargetedUpdate, table: FrameTable) -> tuple[FitProblem, PeopleOfFrame]:
@@ -113,123 +128,55 @@ def read_parts(update: TargetedUpdate, table: FrameTable) -> tuple[FitProblem, P
         )
     lines = count_lines(table)
     rows = rows_of_lines(update, lines)
-    asked = update._asked()
-    everybody = asked.problem(rows, Encoding(()))  # whose columns are not known
-    both = plain(update._other_label(update._pos_label)), plain(update._pos_label)
-    check_both_decisions(rows, update._constraint, both)
+    everybody = update._asked().problem(rows, Encoding(()))  # whose columns are not known
     bound = hash_bound(rows.n_people)
-    read, line = read_point_rows(update, rows, pull_point_rows(lines, bound))
-    people = PeopleOfFrame(everybody, lines, line, read.weight, bound)
-    check_monotone(asked.monotone, [column.name for column in read.columns])
-    return asked.problem(read, asked.learn_terms(read)), people
+    point_rows = read_point_rows(update, rows, lines, bound)
+    update._check_locked(point_rows.columns)
+    warn_about_group_columns(point_rows, update.locked_features)
+    part = problem_of(update, point_rows)
+    return part, PeopleOfFrame(everybody, lines, part.rows, bound)
 
 
-# ---------------------------------------------------------------------------------------------
-# The updates of a frontier
-#
-# A table that may come whole is swept in memory. Of a larger one, points are fitted at a few
-# targets, and one query for each of them counts all people by bins of evidence. These counts give
-# the cut of every target, which lies between two bins.
+def sweep_parts(
+    update: TargetedUpdate, table: FrameTable, targets: Sequence[float] | None
+) -> tuple[list[tuple[CountedCandidate, NDArray[np.int64]]], FitRows]:
+    """Return the updates of a frontier on a large frame, and the lines as fit rows.
 
-
-@dataclass(frozen=True)
-class FrameCandidate(CountedCandidate):
-    """An update of a frontier on a frame, with the figures of all its people."""
-
-    def build(self) -> TargetedUpdate:
-        """Return the update as it was counted, with all figures."""
-        update = self.unfitted()
-        update._store_fit(self.fitted)
-        return update
-
-
-class FrameSweep(NamedTuple):
-    """The updates of a frontier on a frame.
-
-    - `candidates`, `n_changed`: each update, and how many people of each line it changes, (n,).
-    - `rows`: the lines as fit rows, each of many people.
+    Each update comes with how many people of each line it changes, (n,).
     """
-
-    candidates: list[FrameCandidate]
-    n_changed: list[Counts]
-    rows: FitRows
-
-
-def sweep_frame(
-    update: TargetedUpdate, frame: Any, named: NamedColumns, targets: Sequence[float] | None
-) -> FrameSweep | WholeTable:
-    """Return an update for each target, least strict first; None: those of the default frontier.
-
-    A table that may come whole is returned as it is. Afterwards, the update knows the labels and
-    parameters of all candidates.
-    """
-    targets = read_numbers("targets", targets)
-    for target in targets or ():
-        set_target(clone(update), target)._check_parameters()
-    table = open_table(update, frame, named)
-    whole = whole_table(update, table)
-    if whole is not None:
-        return whole
     problem, people = read_parts(update, table)
-    candidates, n_changed = [], []
     _, swept = sweep_targets(problem, people, targets)
+    candidates = []
     for one in swept:
-        fitted = one.fitted
-        assert isinstance(fitted.counted, CountsOfFrame)
+        counted = one.fitted.counted
+        assert isinstance(counted, CountsOfFrame)
         settings = {**one.settings, "points_from": one.points_from}
-        candidates.append(FrameCandidate(settings, update, problem, fitted))
-        n_changed.append(fitted.counted.changed_by_line(fitted.changed))
-    return FrameSweep(candidates, n_changed, people.problem.rows)
+        candidate = CountedCandidate(settings, update, None, one.fitted)
+        candidates.append((candidate, counted.changed_by_line(one.fitted.changed)))
+    return candidates, people.problem.rows
 
 
 # ---------------------------------------------------------------------------------------------
-# Let `fit_frame` take a model as base model: its scores become a column for the fit
+# The base model of a frame
 
 
-@contextmanager
-def score_column(
-    update: TargetedUpdate, frame: Any, named: NamedColumns
-) -> Iterator[tuple[Any, NamedColumns]]:
-    """Yield a frame with a column of scores, and the names of its columns, for a fit.
-
-    While the fit runs, a `ModelScores` is the base model of the update. Afterwards it is the model
-    again, and X of `predict` has the columns of the model first. A `ScoredFrame` has the scores of
-    the model already: so one scoring serves a fit and what follows it.
-    """
-    if named.score is not None:
-        yield frame, named
-        return
-    update._check_parameters()  # before rows are scored, which may take long
-    check_no_weighted_promise(update, named.sample_weight)
-    check_labels_given(update, named.y_true is not None)
-    model = update.estimator
-    known = frame if isinstance(frame, ScoredFrame) else None
-    schema = dict(open_frame(frame if known is None else known.frame).collect_schema())
-    if known is not None:
-        del schema[known.column]
-    columns, features = columns_of(model, named, schema, update.locked_features)
-    single = (named.y_true, named.sample_weight, named.key)
-    others = [*named.sensitive, *named.conditions, *(name for name in single if name is not None)]
-    keep = [*features, *others]
-    scoring = nullcontext(known) if known else with_scores(frame, model, columns, keep=keep)
-    with scoring as scored:
-        _compare_decisions(update, scored)
-        is_read = set(columns) <= set(features)
-        classes = getattr(model, "classes_", None)
-        update.estimator = ModelScores(scored.column, classes_=classes, reads_others=not is_read)
-        yield scored.frame, replace(named, score=scored.column, features=tuple(features))
-    _give_back(update, model, list(dict.fromkeys([*columns, *features])))
+def take_base_model(update: TargetedUpdate, other: TargetedUpdate) -> None:
+    """Give a fitted update the base model of another one, and the columns of its X."""
+    update.estimator = update._params_of_fit["estimator"] = other.estimator
+    for name in ("feature_names_in_", "n_features_in_", "_columns_seen"):
+        if hasattr(other, name):
+            setattr(update, name, getattr(other, name))
 
 
 def columns_of(
-    model: Any, named: NamedColumns, schema: Mapping[Any, Any], locked: Collection[str]
+    model: Any, named: Named, schema: Mapping[Any, Any], locked: Collection[str]
 ) -> tuple[list[str], list[str]]:
     """Return the columns that the model reads, and those that the update may use.
 
     A model that does not know the names of its columns reads what the update may use. Locked
     columns of the model count as features, as they do in `fit`.
     """
-    features = list(check_names(named, schema))
+    features = list(feature_columns(named, schema))
     columns = names_of_model(model)
     if not set(columns) & set(schema):  # some models make up names for arrays
         columns = []
@@ -246,7 +193,7 @@ def columns_of(
                 parameter="features",
             )
         return features, features
-    if named.features is None:
+    if "features" not in named:
         features = [name for name in columns if name in features]
     locked_columns = [name for name in columns if name in locked and name not in features]
     return columns, [*features, *locked_columns]
@@ -262,22 +209,6 @@ def _compare_decisions(update: TargetedUpdate, scored: ScoredFrame) -> None:
     warn_about_own_decisions(model, scored.first_rows, base, classes[1])
 
 
-def take_base_model(update: TargetedUpdate, other: TargetedUpdate) -> None:
-    """Give a fitted update the base model of another one, and the columns of its X."""
-    update.estimator = update._params_of_fit["estimator"] = other.estimator
-    for name in ("feature_names_in_", "n_features_in_", "_columns_seen"):
-        if hasattr(other, name):
-            setattr(update, name, getattr(other, name))
-
-
-def _give_back(update: TargetedUpdate, model: Any, columns: list[str]) -> None:
-    """Store the model as the base model of a fitted update, and the columns of its X."""
-    update.estimator = update._params_of_fit["estimator"] = model
-    update.feature_names_in_ = np.array(columns, dtype=object)
-    update.n_features_in_ = len(columns)
-    update._columns_seen = columns
-
-
 # ---------------------------------------------------------------------------------------------
 # Count the people of a frame by their evidence, in its engine: what a cut is found from
 
@@ -288,42 +219,24 @@ MAX_COUNTS = 4_000_000  # lines of a table of counts
 NOT_ACTING = 0.0  # the bin of people whose decision may not change, or whose change would hurt
 
 
-@dataclass(frozen=True)
-class EvidenceCounts:
-    """People by line and bin of evidence; arrays of shape (n,).
-
-    `low` and `high` are the lowest and the highest evidence of the bin, over all its lines. Both
-    are 0 for people who do not change.
-    """
-
-    line: Codes
-    people: Floats
-    weight: Floats
-    squares: Floats
-    low: Floats
-    high: Floats
-
-    @property
-    def score(self) -> Floats:
-        """Return one number for the evidence of each count, (n,): it is exact for single values."""
-        return self.low + (self.high - self.low) / 2
-
-    def take(self, rows: NDArray[Any]) -> EvidenceCounts:
-        """Return some of the counts."""
-        return EvidenceCounts(**{name: values[rows] for name, values in vars(self).items()})
-
-    def join(self, other: EvidenceCounts) -> EvidenceCounts:
-        """Return both counts as one."""
-        joined = {n: np.concatenate([v, vars(other)[n]]) for n, v in vars(self).items()}
-        return EvidenceCounts(**joined)
+# People by line and bin of evidence. `low` and `high` are the lowest and the highest evidence of
+# the bin, over all its lines. Both are 0 for people who do not change.
+AMOUNTS = ("people", "weight", "squares")
+COUNTS = np.dtype([("line", np.intp), *((name, float) for name in (*AMOUNTS, "low", "high"))])
+Counts = NDArray[Any]  # of this type, shape (n,)
 
 
-class Bins(NamedTuple):
-    """Ranges of positive evidence: `single` values, `fine` bins, and wide ones up to `top`."""
+def counts_of(*columns: NDArray[Any]) -> Counts:
+    """Return counts; `columns` are those of COUNTS."""
+    counts = np.empty(len(columns[0]), dtype=COUNTS)
+    for name, column in zip(COUNTS.names or (), columns, strict=True):
+        counts[name] = column
+    return counts
 
-    single: tuple[float, float]
-    fine: tuple[float, float]
-    top: float
+
+def evidence_of(counts: Counts) -> Floats:
+    """Return one number for the evidence of each count, (n,): it is exact for single values."""
+    return np.asarray(counts["low"] + (counts["high"] - counts["low"]) / 2)
 
 
 @dataclass(frozen=True)
@@ -368,21 +281,46 @@ class EvidenceQuery:
         )
         return cls(lines, lazy, number, evidence, _unit_distance(found))
 
-    def count(self, bins: Bins) -> EvidenceCounts:
-        """Return people by line and bin."""
-        value, (low, high) = nw.col(self.evidence), bins.fine
+    def count(
+        self, task: EvidenceTask, found: FoundUpdate, n_others: float, *, is_swept: bool
+    ) -> Counts:
+        """Return `n_others` people by line and bin.
+
+        Bins follow the evidence of the rows that points come from, which `task` has. Single values
+        are counted near the cut of these rows, and fine bins from half to twice as many changes. If
+        `is_swept`, cuts may be anywhere, so fine bins are everywhere.
+        """
+        value = nw.col(self.evidence)
+        if n_others <= MAX_SINGLE:
+            return self._fetch(self.lazy, value)
+        score = found.score(task)
+        ordered = -np.sort(-score[score > 0])
+
+        def value_at(rank: float) -> float:
+            return float(ordered[int(np.clip(rank, 0, len(ordered) - 1))])
+
+        first, last = np.inf, -np.inf
+        low, high, top = 0.0, 1.0, 1.0
+        if len(ordered) and is_swept:
+            low, high = value_at(len(ordered)), value_at(0.001 * len(ordered))
+        elif len(ordered):
+            n, n_changed = len(task), float((score > found.cut).sum())
+            width = MAX_SINGLE / 2 / n_others * n
+            first, last = value_at(n_changed + width), value_at(n_changed - width)
+            low, high = value_at(2 * n_changed + 0.01 * n), value_at(0.5 * n_changed)
+        if len(ordered):
+            top = max(value_at(0), high)
         fine = ((value - low) / ((high - low) / N_FINE or 1.0)).floor()
         below = (value / (low / N_COARSE or 1.0)).floor()
-        top = max(bins.top, high)
         above = ((value.clip(high, top) - high) / ((top - high) / N_COARSE or 1.0)).floor()
         # Bins have negative numbers: positive ones are single values of the evidence.
         key = nw.when(value > high).then(-3.0 - N_FINE - N_COARSE - above).otherwise(-2.0 - fine)
         key = nw.when(value < low).then(-4.0 - N_FINE - 2 * N_COARSE - below).otherwise(key)
-        is_single = (value >= bins.single[0]) & (value <= bins.single[1])
+        is_single = (value >= first) & (value <= last)
         key = nw.when(is_single | (value == NOT_ACTING)).then(value).otherwise(key)
         return self._fetch(self.lazy, key)
 
-    def count_between(self, low: float, high: float, n_people: float) -> EvidenceCounts:
+    def count_between(self, low: float, high: float, n_people: float) -> Counts:
         """Return the people with low ≤ evidence ≤ high, by single values if they are few."""
         value = nw.col(self.evidence)
         inside = self.lazy.filter((value >= low) & (value <= high))
@@ -390,7 +328,7 @@ class EvidenceQuery:
             return self._fetch(inside, value)
         return self._fetch(inside, ((value - low) / ((high - low) / N_FINE or 1.0)).floor())
 
-    def _fetch(self, lazy: nw.LazyFrame[Any], bins: nw.Expr) -> EvidenceCounts:
+    def _fetch(self, lazy: nw.LazyFrame[Any], bins: nw.Expr) -> Counts:
         bin_name, weight = "_commod_bin", self.lines.table.weight
         lazy = lazy.with_columns(bins.alias(bin_name))
         sums = {
@@ -423,8 +361,7 @@ class EvidenceQuery:
         np.minimum.at(lowest, bin_of, low)
         np.maximum.at(highest, bin_of, high)
         order = np.lexsort([line, lowest[bin_of]])  # engines return groups in any order
-        counts = EvidenceCounts(line, n, w, w2, lowest[bin_of], highest[bin_of])
-        return counts.take(order)
+        return counts_of(line, n, w, w2, lowest[bin_of], highest[bin_of])[order]
 
 
 def _score_moves(part: FitProblem) -> tuple[bool, bool]:
@@ -466,7 +403,7 @@ class CountsOfFrame(CountedPeople):
     """
 
     query: EvidenceQuery
-    counts: EvidenceCounts
+    counts: Counts
     line: Codes
     everybody: FitProblem
 
@@ -482,7 +419,7 @@ class CountsOfFrame(CountedPeople):
         people, weight, squares = (amount[kept].astype(np.float64) for amount in totals)
         rows = self.everybody.rows.take(kept % n_lines)
         rows = replace(rows, people=people, weight=weight, squares=squares)
-        problem = replace(self.everybody, rows=rows)
+        problem = self.everybody.of_rows(rows, self.everybody.terms)
         return problem, rows.base.decisions ^ (kept >= n_lines)
 
     def changed_by_line(self, changed: Mask) -> NDArray[np.int64]:
@@ -495,13 +432,11 @@ class CountsOfFrame(CountedPeople):
 class PeopleOfFrame(AllPeople):
     """All people of a frame; `problem` has its lines as rows.
 
-    `line` and `weight` (m,) are those of the rows that points come from, whose draws are below
-    `bound`.
+    `point_rows` are those that points come from, whose draws are below `bound`.
     """
 
     lines: Lines
-    line: Codes
-    weight: Floats
+    point_rows: FitRows
     bound: int
 
     def count(
@@ -514,51 +449,45 @@ class PeopleOfFrame(AllPeople):
         query = EvidenceQuery.of(self.lines, part, found, self.bound)
         everybody = self.problem.with_direction(part.may_raise, part.may_lower)
         n_others = self.problem.rows.n_people - len(part.rows)
-        counts = query.count(first_bins(task, found, n_others, is_swept=is_swept))
-        counts = self._fixed(everybody).join(counts)
-        line = np.concatenate([self.line, counts.line])
-        every = np.arange(len(self.lines)), self.lines.people
-        check_same_people(every, (line, np.append(np.ones(len(self.line)), counts.people)))
-        weights = (every[0], self.lines.weight), (line, np.append(self.weight, counts.weight))
+        here = self._here()
+        nothing = np.full(len(self.lines), NOT_ACTING)
+        every = np.arange(len(self.lines))
+        # The score is a key of a line, so all people of a line may change, or none.
+        others = [
+            getattr(self.lines, name) - np.bincount(here["line"], here[name], len(self.lines))
+            for name in AMOUNTS
+        ]
+        fixed = counts_of(every, *others, nothing, nothing)
+        fixed = fixed[~everybody.may_change & (fixed["people"] > 0)]
+        acting = query.count(task, found, n_others, is_swept=is_swept)
+        counts = np.concatenate([here, fixed, acting])
+        line = counts["line"]
+        check_same_people((every, self.lines.people), (line, counts["people"]))
+        weights = (every, self.lines.weight), (line, counts["weight"])
         check_same_people(*weights, tolerance=MAX_WEIGHT_DEVIATION)
-        return self._counted(query, counts, everybody)
+        return self._counted(query, counts[len(here) :], everybody)
 
-    def _fixed(self, everybody: FitProblem) -> EvidenceCounts:
-        """Return the people of lines that may not change, without the rows that points come from.
-
-        The score is a key of a line, so all people of a line may change, or none.
-        """
-        lines, n_lines = self.lines, len(self.lines)
-        amounts = (
-            (lines.people, np.ones(len(self.line))),
-            (lines.weight, self.weight),
-            (lines.squares, self.weight**2),
-        )
-        people, weight, squares = (
-            every - np.bincount(self.line, known, n_lines) for every, known in amounts
-        )
-        nothing = np.full(n_lines, NOT_ACTING)
-        counts = EvidenceCounts(np.arange(n_lines), people, weight, squares, nothing, nothing)
-        return counts.take(~everybody.may_change & (people > 0))
+    def _here(self) -> Counts:
+        """Return the rows that points come from, each as a count of one person."""
+        assert self.point_rows.position is not None
+        weight, zero = self.point_rows.weight, np.zeros(len(self.point_rows))
+        one = zero + 1.0
+        return counts_of(self.point_rows.position, one, weight, weight**2, zero, zero)
 
     def _counted(
-        self, query: EvidenceQuery, counts: EvidenceCounts, everybody: FitProblem
+        self, query: EvidenceQuery, counts: Counts, everybody: FitProblem
     ) -> CountsOfFrame:
-        line = np.concatenate([self.line, counts.line])
-        rows = replace(
-            self.problem.rows.take(line),
-            people=np.append(np.ones(len(self.line)), counts.people),
-            weight=np.append(self.weight, counts.weight),
-            squares=np.append(self.weight**2, counts.squares),
-        )
-        side = np.where(everybody.rows.base.decisions, -1.0, 1.0)[counts.line]
+        both = np.concatenate([self._here(), counts])
+        amounts: dict[str, Any] = {name: both[name].copy() for name in AMOUNTS}
+        rows = replace(self.problem.rows.take(both["line"]), **amounts)
+        side = np.where(everybody.rows.base.decisions, -1.0, 1.0)[counts["line"]]
         return CountsOfFrame(
             problem=everybody.of_rows(rows, everybody.terms),
-            v=side * counts.score,
-            distance=np.full(len(counts.line), query.unit_distance),
+            v=side * evidence_of(counts),
+            distance=np.full(len(counts), query.unit_distance),
             query=query,
             counts=counts,
-            line=line,
+            line=both["line"],
             everybody=everybody,
         )
 
@@ -566,46 +495,18 @@ class PeopleOfFrame(AllPeople):
         """Return all people with the bins beside a cut counted again; None if not needed."""
         assert isinstance(counted, CountsOfFrame)
         counts = counted.counts
-        acting = counts.score > 0
-        changed = counts.score > cut
-        below = counts.score[acting & ~changed].max(initial=-np.inf)
-        above = counts.score[changed].min(initial=np.inf)
-        beside = acting & ((counts.score == below) | (counts.score == above))
-        beside &= counts.high > counts.low  # one value needs no finer bins
+        score = evidence_of(counts)
+        acting, changed = score > 0, score > cut
+        below = score[acting & ~changed].max(initial=-np.inf)
+        above = score[changed].min(initial=np.inf)
+        beside = acting & ((score == below) | (score == above))
+        beside &= counts["high"] > counts["low"]  # one value needs no finer bins
         if not np.isfinite(cut) or not beside.any():
             return None
-        low, high = float(counts.low[beside].min()), float(counts.high[beside].max())
-        inside = acting & (counts.low >= low) & (counts.high <= high)
-        again = counts.take(inside)
-        finer = counted.query.count_between(low, high, float(again.people.sum()))
-        check_same_people((again.line, again.people), (finer.line, finer.people))
-        counts = counts.take(~inside).join(finer)
+        low, high = float(counts["low"][beside].min()), float(counts["high"][beside].max())
+        inside = acting & (counts["low"] >= low) & (counts["high"] <= high)
+        again = counts[inside]
+        finer = counted.query.count_between(low, high, float(again["people"].sum()))
+        check_same_people((again["line"], again["people"]), (finer["line"], finer["people"]))
+        counts = np.concatenate([counts[~inside], finer])
         return self._counted(counted.query, counts, counted.everybody)
-
-
-def first_bins(task: EvidenceTask, found: FoundUpdate, n_others: float, *, is_swept: bool) -> Bins:
-    """Return bins for `n_others` people, from the evidence of the rows that points come from.
-
-    Single values are counted near the cut of these rows, and fine bins from half to twice as many
-    changes. If `is_swept`, cuts may be anywhere, so fine bins are everywhere.
-    """
-    everything = (0.0, np.inf)
-    if n_others <= MAX_SINGLE:
-        return Bins(everything, (0.0, 1.0), 1.0)
-    score = found.score(task)
-    ordered = -np.sort(-score[score > 0])
-    if not len(ordered):
-        return Bins((np.inf, -np.inf), (0.0, 1.0), 1.0)
-
-    def value_at(rank: float) -> float:
-        return float(ordered[int(np.clip(rank, 0, len(ordered) - 1))])
-
-    n_changed, top = float((score > found.cut).sum()), value_at(0)
-    if is_swept:
-        return Bins(
-            (np.inf, -np.inf), (value_at(len(ordered)), value_at(0.001 * len(ordered))), top
-        )
-    width = MAX_SINGLE / 2 / n_others * len(task)
-    single = value_at(n_changed + width), value_at(n_changed - width)
-    fine = value_at(2 * n_changed + 0.01 * len(task)), value_at(0.5 * n_changed)
-    return Bins(single, fine, top)

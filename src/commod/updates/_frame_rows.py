@@ -1,4 +1,4 @@
-"""Name the columns of a frame that a fit reads, and prepare them lazily in its engine."""
+"""Name the columns of a frame that a fit reads, and prepare, count and fetch its rows."""
 
 from __future__ import annotations
 
@@ -6,120 +6,72 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import validate_data
 
 from commod._data.arrays import Codes, Floats
 from commod._data.base_model import BaseScores, ScoreColumn, base_classes, warn_about_base_model
-from commod._data.columns import code_array, may_hold_codes, plain, read_columns
+from commod._data.columns import plain
 from commod._data.draws import FIT_SEEDS, key_hashes, with_draws, with_key
 from commod._data.frames import (
-    TEXT_TYPES,
-    GroupTable,
     SparkLookup,
+    as_number,
     can_be_looked_up,
-    check_scalar_type,
     fetch,
-    has_collations,
     is_spark,
     no_column,
     number_column,
     numbers,
     objects,
     open_frame,
-    with_binary_text,
+    read_names,
+    with_copies,
     with_looked_up,
-    without_nan,
 )
-from commod._data.groups import group_names_of, read_groups
+from commod._data.groups import Groups, read_groups, read_stratum_column
 from commod._data.labels import read_labels
 from commod._data.tables import FreeNames
 from commod._text import n_of, shown
-from commod.exceptions import BaseModelError, InputError, InputTypeError
-from commod.metrics._constraint import Constraint
-from commod.metrics._people import Strata, strata_of
-from commod.updates._fit_rows import (
-    FitRows,
-    hash_order,
-    outcomes_of,
-    rows_of_large_groups,
-    warn_about_group_columns,
-)
+from commod.exceptions import BaseModelError, InputError
+from commod.updates._fit_rows import FitRows
 from commod.updates._targeted import TargetedUpdate
 
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-@dataclass(frozen=True)
-class NamedColumns:
-    """The columns that the user names; `conditions` are those that constraints are within.
+Named = Mapping[str, tuple[str, ...]]  # the columns that each parameter names
 
-    `score` is None where a model makes the scores.
-    """
-
-    score: str | None
-    sensitive: tuple[str, ...]
-    y_true: str | None
-    sample_weight: str | None
-    key: str | None
-    conditions: tuple[str, ...] = ()
-    features: tuple[str, ...] | None = None
+SINGLE = ("y_true", "sample_weight", "key")  # parameters that name one column
 
 
 def name_columns(
-    estimator: Any,
-    sensitive_features: Any,
-    conditions: Sequence[str],
-    features: Any,
-    **others: Any,
-) -> NamedColumns:
-    """Return the names that the user gives, checked; `others` may be None."""
-    is_column = isinstance(estimator, ScoreColumn)
-    if not is_column:
+    update: TargetedUpdate, sensitive_features: Any, features: Any, **single: Any
+) -> dict[str, tuple[str, ...]]:
+    """Return the columns that each parameter of a fit names, checked; `single` may be None.
+
+    "constraints" names those that constraints are within, and "estimator" a column of scores.
+    """
+    estimator = update.estimator
+    listed: dict[str, Any] = {}
+    if not isinstance(estimator, ScoreColumn):
         base_classes(estimator, None)  # refuses what is no model with two labels
-    elif not isinstance(estimator.column, str):
+    elif isinstance(estimator.column, str):
+        listed["estimator"] = estimator.column
+    else:
         raise InputError(
             f"The columns of a frame have names; got {shown(estimator)}. Pass "
             "ScoreColumn('name of the column').",
             parameter="estimator",
         )
-    sensitive = _list_of(sensitive_features)
-    if not sensitive or sensitive == [None]:
-        raise InputError(
-            "sensitive_features is missing. Name the column of the group of each row, or a list of "
-            "several.",
-            parameter="sensitive_features",
-        )
-    listed = None if features is None else _list_of(features)
-    named = [("sensitive_features", c) for c in sensitive]
-    named += [(name, c) for name, c in others.items() if c is not None]
-    named += [("features", c) for c in listed or ()]
-    for name, column in named:
-        if not isinstance(column, str):
-            raise InputTypeError(
-                f"{name} must be the name of a column of the frame; got {type(column).__name__}. "
-                "Use fit for arrays.",
-                parameter=name,
-            )
-    for name, columns in (("sensitive_features", sensitive), ("features", listed or ())):
-        twice = [c for i, c in enumerate(columns) if c in columns[:i]]
-        if twice:
-            raise InputError(f"{name} names {twice[0]!r} twice; name each column once.")
-    return NamedColumns(
-        estimator.column if is_column else None,
-        tuple(sensitive),
-        conditions=tuple(dict.fromkeys(conditions)),
-        features=None if listed is None else tuple(listed),
-        **others,
-    )
-
-
-def _list_of(names: Any) -> list[Any]:
-    if hasattr(names, "tolist"):  # names in an array
-        names = names.tolist()
-    return list(names) if isinstance(names, list | tuple) else [names]
+    listed |= {"sensitive_features": sensitive_features, **single, "features": features}
+    conditions = [one.within.column for one in update._stated().constraints if one.within]
+    return {
+        **read_names(listed, "Use fit for arrays."),
+        "constraints": tuple(dict.fromkeys(conditions)),
+    }
 
 
 # ---------------------------------------------------------------------------------------------
@@ -138,7 +90,7 @@ class FrameTable:
     """
 
     lazy: nw.LazyFrame[Any]
-    named: NamedColumns
+    named: Named
     keys: Mapping[str, str]
     features: tuple[str, ...]
     score: str
@@ -162,41 +114,31 @@ class FrameTable:
 
 
 def prepare_frame(
-    frame: Any, named: NamedColumns, threshold: float, max_margin: float | None
+    frame: Any, named: Named, threshold: float, max_margin: float | None
 ) -> FrameTable:
     """Return the frame with its prepared columns; nothing is computed yet."""
     lazy = open_frame(frame)
     schema: Mapping[Any, Any] = lazy.collect_schema()
-    features = check_names(named, schema)
+    features = feature_columns(named, schema)
     _check_spark_names(lazy, schema, named, features)
     names = FreeNames(schema)
-    groups = {f"group {i}": name for i, name in enumerate(named.sensitive)}
-    within = {f"within {i}": name for i, name in enumerate(named.conditions)}
-    label = {} if named.y_true is None else {"y_true": named.y_true}
-    read = {**groups, **label, **within}
-    for column in read.values():
-        check_scalar_type(column, schema[column])
+    read = {f"group {i}": name for i, name in enumerate(named["sensitive_features"])}
+    read |= {name: named[name][0] for name in ("y_true",) if name in named}
+    read |= {f"within {i}": name for i, name in enumerate(named["constraints"])}
     work = {role: names.take(f"_commod_{role.replace(' ', '_')}") for role in read}
-    text = {role: column for role, column in read.items() if schema[column] in TEXT_TYPES}
-    if has_collations(lazy):
-        lazy = with_binary_text(lazy, {work[role]: column for role, column in text.items()})
-    elif text:
-        lazy = lazy.with_columns(
-            *(nw.col(column).cast(nw.String).alias(work[role]) for role, column in text.items())
-        )
-    others = [_value(nw.col(c), schema[c]).alias(work[r]) for r, c in read.items() if r not in text]
+    lazy = with_copies(lazy, {work[role]: column for role, column in read.items()})
+    (column,) = named["estimator"]  # a model has scored the frame
+    value = number_column("estimator", column, schema[column])
     score, above, is_open = (names.take(f"_commod_{name}") for name in ("score", "above", "open"))
-    assert named.score is not None  # a model has scored the frame
-    value = number_column("estimator", named.score, schema[named.score])
-    lazy = lazy.with_columns(*others, nw.when((value >= 0) & (value <= 1)).then(value).alias(score))
+    lazy = lazy.with_columns(nw.when((value >= 0) & (value <= 1)).then(value).alias(score))
     weight = key = None
-    if named.sample_weight is not None:
+    for column in named.get("sample_weight", ()):
         weight = names.take("_commod_weight")
-        amount = number_column("sample_weight", named.sample_weight, schema[named.sample_weight])
+        amount = number_column("sample_weight", column, schema[column])
         lazy = lazy.with_columns(amount.alias(weight))
-    if named.key is not None:
+    for column in named.get("key", ()):
         key = names.take("_commod_key")
-        lazy = with_key(lazy, named.key, key)
+        lazy = with_key(lazy, column, key)
     distance = (nw.col(score) - threshold).abs()
     acts = nw.col(score) != threshold
     lazy = lazy.with_columns(
@@ -207,59 +149,35 @@ def prepare_frame(
     return FrameTable(lazy, named, keys, features, score, key, weight, names)
 
 
-def _value(value: nw.Expr, dtype: Any) -> nw.Expr:
-    """Return a column of groups, labels or conditions in a type that every engine counts alike."""
-    if dtype.is_decimal():
-        value = value.cast(nw.Float64)
-    elif dtype in (nw.Int128, nw.UInt128):
-        value = value.cast(nw.Int64)
-    return without_nan(value) if dtype.is_float() else value
-
-
-def check_names(named: NamedColumns, schema: Mapping[Any, Any]) -> tuple[str, ...]:
+def feature_columns(named: Named, schema: Mapping[Any, Any]) -> tuple[str, ...]:
     """Return the columns of X; refuse names that the frame does not have."""
-    roles = {
-        "estimator": () if named.score is None else (named.score,),
-        "sensitive_features": named.sensitive,
-        "constraints": named.conditions,
-        "features": named.features or (),
-    }
-    single = ("y_true", "sample_weight", "key")
-    roles |= {n: (getattr(named, n),) for n in single if getattr(named, n) is not None}
-    for parameter, columns in roles.items():
+    for parameter, columns in named.items():
         for column in columns:
             if column not in schema:
                 raise no_column(parameter, column, schema)
-    if named.features is not None:
-        for column in named.conditions:
-            if column not in named.features:
-                raise InputError(
-                    f"A constraint is within {column!r}, which is not among the features. Add it "
-                    "to features, and to locked_features if r must not read it.",
-                    parameter="features",
-                )
-    if named.features is None:
-        others = {*named.sensitive, *(column for name in single for column in roles.get(name, ()))}
-        return tuple(name for name in schema if name not in others or name == named.score)
-    if named.score is None or named.score in named.features:
-        return named.features
-    return (*named.features, named.score)
+    score, features = named.get("estimator", ()), named.get("features")
+    if features is None:
+        others = {*named["sensitive_features"], *(c for n in SINGLE for c in named.get(n, ()))}
+        return tuple(name for name in schema if name not in others or name in score)
+    for column in named["constraints"]:
+        if column not in features:
+            raise InputError(
+                f"A constraint is within {column!r}, which is not among the features. Add it to "
+                "features, and to locked_features if r must not read it.",
+                parameter="features",
+            )
+    return tuple(dict.fromkeys([*features, *score]))
 
 
 def _check_spark_names(
-    lazy: nw.LazyFrame[Any],
-    schema: Mapping[Any, Any],
-    named: NamedColumns,
-    features: Sequence[str],
+    lazy: nw.LazyFrame[Any], schema: Mapping[Any, Any], named: Named, features: Sequence[str]
 ) -> None:
     """Refuse columns that Spark cannot find by their name: it splits names at dots."""
     if not is_spark(lazy):
         return
-    single = (named.y_true, named.sample_weight, named.key)
-    read = dict.fromkeys([*features, *named.sensitive, *(name for name in single if name)])
     session = lazy.to_native().sparkSession
     ignores_case = session.conf.get("spark.sql.caseSensitive") != "true"
-    for column in read:
+    for column in dict.fromkeys([*features, *(c for columns in named.values() for c in columns)]):
         alike = [name for name in schema if name != column and name.lower() == column.lower()]
         if alike and ignores_case:
             raise InputError(
@@ -276,10 +194,13 @@ def _check_spark_names(
 
 
 # ---------------------------------------------------------------------------------------------
-# Refuse rows of a frame that a fit cannot use, or that differ from one query to the next
+# Refuse rows that a fit cannot use, or that differ from one query to the next: a frame that is a
+# query runs anew each time, so a random number or a limit without an order gives other rows. Every
+# later query must count the people of the first.
 
 
 MAX_WEIGHT_DEVIATION = 1e-6  # relative, of two sums of the same weights
+INVALID = {"key": "missing", "sample_weight": "missing, negative, NaN or infinite"}
 
 
 def parameter_of(role: str) -> str:
@@ -290,63 +211,45 @@ def parameter_of(role: str) -> str:
     >>> parameter_of("group 0"), parameter_of("y_true")
     ('sensitive_features', 'y_true')
     """
-    return {"group": "sensitive_features", "within": "constraints"}.get(role.split()[0], role)
+    names = {"group": "sensitive_features", "within": "constraints"}
+    names |= dict.fromkeys(("score", "above", "open"), "estimator")
+    return names.get(role.split()[0], role)
 
 
-def missing_values(role: str, n_missing: int, n_rows: int) -> InputError:
-    """Return the error for missing groups, labels or conditions."""
-    parameter = parameter_of(role)
-    return InputError(
-        f"{parameter}: {n_of(n_missing, 'missing value')} in {n_rows:,} rows. Drop those rows, or "
-        "give them a value of their own, e.g. with fill_null('unknown').",
-        parameter=parameter,
-    )
-
-
-def missing_scores(column: str, n_missing: int, n_rows: int) -> BaseModelError:
-    """Return the error for scores that are missing or outside [0, 1]."""
-    return BaseModelError(
-        f"Column {column!r} holds no score in [0, 1] in {n_missing:,} of {n_rows:,} rows (NaN, "
-        "null or outside). Every row needs a score: drop these rows, or make probabilities of "
-        "margins with 1 / (1 + exp(-m))."
-    )
-
-
-def check_key(table: FrameTable, n_bad: int) -> None:
-    """Refuse missing keys."""
-    _refuse_bad("key", table.named.key, "missing", n_bad)
-
-
-def check_weights(table: FrameTable, n_bad: int) -> None:
-    """Refuse invalid weights."""
-    what = "missing, negative, NaN or infinite"
-    _refuse_bad("sample_weight", table.named.sample_weight, what, n_bad)
-
-
-def _refuse_bad(name: str, column: str | None, what: str, n_bad: int) -> None:
-    if n_bad:
+def _refuse_bad(table: FrameTable, n_bad: Mapping[str, int], n_rows: int) -> None:
+    """Refuse rows without a valid value; `n_bad` counts them by role."""
+    for role, n in n_bad.items():
+        if not n:
+            continue
+        parameter = parameter_of(role)
+        column = table.named[parameter][0]
+        if parameter == "estimator":
+            raise BaseModelError(
+                f"Column {column!r} holds no score in [0, 1] in {n:,} of {n_rows:,} rows (NaN, "
+                "null or outside). Every row needs a score: drop these rows, or make probabilities "
+                "of margins with 1 / (1 + exp(-m))."
+            )
+        if role in INVALID:
+            raise InputError(
+                f"{role}: column {column!r} is {INVALID[role]} in {n_of(n, 'row')}. Drop these "
+                "rows, or correct them.",
+                parameter=parameter,
+            )
         raise InputError(
-            f"{name}: column {column!r} is {what} in {n_of(n_bad, 'row')}. Drop these rows, or "
-            "correct them.",
-            parameter=name,
+            f"{parameter}: {n_of(n, 'missing value')} in {n_rows:,} rows. Drop those rows, or "
+            "give them a value of their own, e.g. with fill_null('unknown').",
+            parameter=parameter,
         )
 
 
-def rows_share_keys(table: FrameTable, found: str) -> InputError:
+def _shared_keys(table: FrameTable, found: str) -> InputError:
     """Return the error for a key that many rows share; `found` says what was counted."""
+    column = next(iter(table.named.get("key", (None,))))
     return InputError(
-        f"key={table.named.key!r}: {found}. Too many rows share a key. Name a column that differs "
-        "from row to row.",
+        f"key={column!r}: {found}. Too many rows share a key. Name a column that differs from row "
+        "to row.",
         parameter="key",
     )
-
-
-# ---------------------------------------------------------------------------------------------
-# Rows that differ between queries
-#
-# A fit asks its engine several times. A frame that is a query runs anew each time, so a random
-# number or a limit without an order gives other rows. Every later query must count the people of
-# the first.
 
 
 def rows_differ() -> InputError:
@@ -462,40 +365,33 @@ def _code(value: nw.Expr, known: Sequence[Any]) -> nw.Expr:
 
 def count_lines(table: FrameTable) -> Lines:
     """Return the lines of a frame; refuse missing and invalid values, with their number."""
-    keys = list(table.keys.values())
-    n, weight, squares, bad_key, bad_weight = (
-        table.names.take(f"_commod_{name}")
-        for name in ("n", "weight", "squares", "bad_key", "bad_weight")
-    )
-    one, zero = nw.lit(1.0, nw.Float64), nw.lit(0.0, nw.Float64)
-
-    def flag(condition: nw.Expr) -> nw.Expr:
-        return nw.when(condition.fill_null(True)).then(one).otherwise(zero)
-
+    one = nw.lit(1.0, nw.Float64)
     amount = one if table.weight is None else nw.col(table.weight)
-    is_valid = (amount >= 0) & (amount < float("inf"))
-    # not the draws: a count is quicker without them
-    no_key = nw.lit(False) if table.key is None else nw.col(table.key).is_null()
-    lazy = table.lazy.with_columns(
-        (one if table.weight is None else flag(amount > 0)).alias(n),
-        amount.alias(weight),
-        (amount * amount).alias(squares),
-        flag(no_key).alias(bad_key),
-        (zero if table.weight is None else flag(~is_valid)).alias(bad_weight),
-    )
-    sums = [nw.col(name).sum() for name in (n, weight, squares, bad_key, bad_weight)]
-    fetched = fetch(lazy.group_by(*keys).agg(*sums), MAX_LINES)
+    amounts = {"n": one, "weight": amount, "squares": amount * amount}
+    if table.key is not None:  # not the draws: a count is quicker without them
+        amounts["key"] = as_number(nw.col(table.key).is_null())
+    if table.weight is not None:
+        is_valid = ((amount >= 0) & (amount < float("inf"))).fill_null(False)
+        amounts |= {"n": as_number(amount > 0), "sample_weight": as_number(~is_valid)}
+    names = {name: table.names.take(f"_commod_{name}") for name in amounts}
+    lazy = table.lazy.with_columns(*(amounts[name].alias(names[name]) for name in amounts))
+    sums = [nw.col(name).sum() for name in names.values()]
+    fetched = fetch(lazy.group_by(*table.keys.values()).agg(*sums), MAX_LINES)
     if fetched is None:
         raise InputError(
             f"Sensitive columns and conditions make more than {MAX_LINES:,} combinations, too many "
             "to be compared. Put numbers into bins, or name fewer columns.",
             parameter="sensitive_features",
         )
-    check_key(table, int(numbers(fetched, bad_key).sum()))
-    check_weights(table, int(numbers(fetched, bad_weight).sum()))
-    _check_known(table, fetched, numbers(fetched, n))
-    _check_sums(table, numbers(fetched, weight), numbers(fetched, squares))
-    kept = np.flatnonzero(numbers(fetched, n) > 0)
+    sum_of = {name: numbers(fetched, column) for name, column in names.items()}
+    n_rows = int(sum_of["n"].sum())
+    _refuse_bad(table, {n: int(sum_of[n].sum()) for n in INVALID if n in sum_of}, n_rows)
+    if not n_rows:
+        raise InputError("frame has 0 rows with a weight; at least 1 is needed.", parameter="frame")
+    is_missing = {r: [v is None for v in fetched[column]] for r, column in table.keys.items()}
+    _refuse_bad(table, {r: int(sum_of["n"][m].sum()) for r, m in is_missing.items()}, n_rows)
+    _check_sums(table, sum_of["weight"], sum_of["squares"])
+    kept = np.flatnonzero(sum_of["n"] > 0)
     # engines return groups in any order
     values = {role: [fetched[c][i] for i in kept] for role, c in table.keys.items()}
     order = sorted(
@@ -504,21 +400,8 @@ def count_lines(table: FrameTable) -> Lines:
     return Lines(
         table,
         {role: [column[i] for i in order] for role, column in values.items()},
-        *(numbers(fetched, name)[kept][order] for name in (n, weight, squares)),
+        *(sum_of[name][kept][order] for name in ("n", "weight", "squares")),
     )
-
-
-def _check_known(table: FrameTable, fetched: GroupTable, n: Floats) -> None:
-    """Refuse an empty frame, and missing groups, labels, conditions and scores."""
-    n_rows = int(n.sum())
-    if not n_rows:
-        raise InputError("frame has 0 rows with a weight; at least 1 is needed.", parameter="frame")
-    for role, column in table.keys.items():
-        n_missing = int(n[[value is None for value in fetched[column]]].sum())
-        if n_missing and role in ("above", "open"):
-            raise missing_scores(str(table.named.score), n_missing, n_rows)
-        if n_missing:
-            raise missing_values(role, n_missing, n_rows)
 
 
 def _check_sums(table: FrameTable, weight: Floats, squares: Floats) -> None:
@@ -527,40 +410,44 @@ def _check_sums(table: FrameTable, weight: Floats, squares: Floats) -> None:
         total, of_squares = weight.sum(), squares.sum()
     if not np.isfinite(total) or not np.finfo(float).tiny <= of_squares < np.inf:
         raise InputError(
-            f"sample_weight: column {table.named.sample_weight!r} sums up to {total:.3g}, and its "
-            f"squares to {of_squares:.3g}: too large or too small to compute with. Divide the "
-            "weights by their mean.",
+            f"sample_weight: column {table.named['sample_weight'][0]!r} sums up to {total:.3g}, "
+            f"and its squares to {of_squares:.3g}: too large or too small to compute with. Divide "
+            "the weights by their mean.",
             parameter="sample_weight",
         )
 
 
 # ---------------------------------------------------------------------------------------------
-# Lines as fit rows
+# Rows for a fit: lines, each of many people; all rows of the table; or those that points come from
+
+
+MAX_ROWS_PER_KEY = 10  # on average: households are fine, regions are not
+MAX_DEVIATION = 8.0  # standard deviations of the number of rows: rows do not share keys
 
 
 def rows_of_lines(update: TargetedUpdate, lines: Lines) -> FitRows:
     """Return the lines as fit rows, each of many people; also set the labels of the update."""
-    table, n = lines.table, len(lines)
-    given = lines.values.get("y_true")
-    labels = None if given is None else read_labels(np.array(given), "y_true")
-    update.classes_ = base_classes(update.estimator, labels)
-    update._set_labels()
-    constraints = update._stated().constraints
-    label = outcomes_of(labels, update.classes_, update._pos_label, constraints)
-    sensitive = {
-        name: objects(lines.values[f"group {i}"]) for i, name in enumerate(table.named.sensitive)
-    }
-    several = len(sensitive) > 1
-    groups = read_groups(sensitive if several else next(iter(sensitive.values())), n)
-    names = group_names_of(groups.labels, tuple(sensitive) if several else None)
-    sizes = np.bincount(groups.codes, lines.people, len(groups.labels)).astype(np.intp)
-    size = update.min_group_size
-    in_constraint = rows_of_large_groups(groups, lines.weight, size, names, sizes)
-    base = _base_of_lines(update, lines)
-    hashes = np.zeros(n, dtype=np.uint64)  # a line has no fold
-    rows = FitRows([], base, label, groups, in_constraint, lines.weight, names)
-    rows = replace(rows, people=lines.people, squares=lines.squares, hashes=hashes)
-    return replace(rows, strata=_strata(rows, lines, constraints))
+    table, n, given = lines.table, len(lines), lines.values.get("y_true")
+    names = table.named["sensitive_features"]
+    columns = {name: objects(lines.values[f"group {i}"]) for i, name in enumerate(names)}
+    several = len(names) > 1
+    groups = read_groups(columns if several else columns[names[0]], n)
+
+    def condition(name: str) -> Groups:
+        role = f"within {table.named['constraints'].index(name)}"
+        return read_stratum_column(objects(lines.values[role]), n, name, "constraints")
+
+    rows = update._as_fit_rows(
+        None if given is None else read_labels(np.array(given), "y_true"),
+        groups,
+        names if several else None,
+        lines.weight,
+        lambda: _base_of_lines(update, lines),
+        condition,
+        people=lines.people,
+        squares=lines.squares,
+    )
+    return replace(rows, hashes=np.zeros(n, dtype=np.uint64))  # a line has no fold
 
 
 def _base_of_lines(update: TargetedUpdate, lines: Lines) -> BaseScores:
@@ -577,80 +464,36 @@ def _base_of_lines(update: TargetedUpdate, lines: Lines) -> BaseScores:
     return BaseScores(np.column_stack([1 - scores, scores]), threshold, is_for_positive)
 
 
-def _strata(
-    rows: FitRows, lines: Lines, constraints: Sequence[Constraint]
-) -> dict[Constraint, Strata]:
-    """Return the strata of all constraints that have a condition."""
-    group, n_groups = rows.large_groups
-    strata = {}
-    n_people = np.rint(lines.people).astype(np.intp)
-    for constraint in constraints:
-        if constraint.within is None:
-            continue
-        i = lines.table.named.conditions.index(constraint.within.column)
-        coded = code_array(objects(lines.values[f"within {i}"]))
-        codes = coded.codes.astype(np.intp)
-        people = group, n_groups, rows.label, None, n_people
-        strata[constraint] = strata_of(constraint, codes, coded.values, *people)
-    return strata
+def read_whole(update: TargetedUpdate, table: FrameTable) -> tuple[Any, ...]:
+    """Return all rows on this machine: X, y, groups, weights and hashes of the key, as a fit reads.
 
-
-# ---------------------------------------------------------------------------------------------
-# Bring rows of a frame onto this machine: all of them, or those that points come from
-
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-MAX_ROWS_PER_KEY = 10  # on average: households are fine, regions are not
-MAX_DEVIATION = 8.0  # standard deviations of the number of rows: rows do not share keys
-
-
-# ---------------------------------------------------------------------------------------------
-# All rows
-
-
-class WholeTable(NamedTuple):
-    """All rows of a table on this machine, as `fit` takes them.
-
-    `hashes` (n,) are those of the key; None without one.
+    Missing and invalid values are refused; missing groups only if the update refuses them.
     """
-
-    X: Any
-    y: Any
-    sensitive_features: Any
-    sample_weight: Any
-    hashes: NDArray[np.uint64] | None
-
-
-def pull_whole(table: FrameTable, *, allow_unknown: bool = False) -> WholeTable:
-    """Return all rows; missing and invalid values are refused, but groups if `allow_unknown`."""
     roles = {role: name for role, name in table.keys.items() if role not in ("above", "open")}
     others = [name for name in (table.weight, table.key) if name is not None]
     rows = _collect(table.lazy, [*table.features, table.score, *others, *roles.values()])
     if not len(rows):
         raise InputError("frame has 0 rows; at least 1 is needed.", parameter="frame")
-    for role, name in roles.items():
-        n_missing = rows[name].null_count
-        if n_missing and not (allow_unknown and parameter_of(role) == "sensitive_features"):
-            raise missing_values(role, n_missing, len(rows))
-    if n_missing := rows[table.score].null_count:
-        raise missing_scores(str(table.named.score), n_missing, len(rows))
-    weight = hashes = None
-    if table.weight is not None:
-        weight = rows[table.weight].to_numpy()
-        is_valid = (weight >= 0) & (weight < np.inf)
-        check_weights(table, int((~is_valid).sum()))
+    weight = None if table.weight is None else rows[table.weight].to_numpy()
+    may_miss = "sensitive_features" if update.unknown_groups == "ignore" else ""
+    required = {r: n for r, n in roles.items() if parameter_of(r) != may_miss}
+    required["score"] = table.score
+    n_bad = {role: rows[name].null_count for role, name in required.items()}
+    if weight is not None:
+        n_bad["sample_weight"] = int((~((weight >= 0) & (weight < np.inf))).sum())
     if table.key is not None:
-        check_key(table, rows[table.key].null_count)
-        hashes = key_hashes(rows[table.key].to_numpy())
-        _check_keys(table, hashes)
-    named = table.named
-    groups = {name: _values(rows[roles[f"group {i}"]]) for i, name in enumerate(named.sensitive)}
-    label = None if named.y_true is None else _values(rows[roles["y_true"]], typed=True)
-    sensitive = groups if len(groups) > 1 else next(iter(groups.values()))
-    return WholeTable(_features(table, rows), label, sensitive, weight, hashes)
+        n_bad["key"] = rows[table.key].null_count
+    _refuse_bad(table, n_bad, len(rows))
+    names = table.named["sensitive_features"]
+    groups = {name: _values(rows[roles[f"group {i}"]]) for i, name in enumerate(names)}
+    label = _values(rows[roles["y_true"]], typed=True) if "y_true" in roles else None
+    return (
+        _features(table, rows),
+        label,
+        groups if len(groups) > 1 else groups[names[0]],
+        weight,
+        None if table.key is None else _hashes(table, rows[table.key]),
+    )
 
 
 def _collect(lazy: nw.LazyFrame[Any], columns: Sequence[str]) -> pa.Table:
@@ -665,9 +508,19 @@ def _collect(lazy: nw.LazyFrame[Any], columns: Sequence[str]) -> pa.Table:
 def _features(table: FrameTable, rows: pa.Table) -> Any:
     """Return X as a pandas frame; the scores are doubles."""
     X = rows.select(list(table.features)).to_pandas()
-    if table.named.score in X:
-        X[table.named.score] = rows[table.score].to_numpy()
+    for score in table.named["estimator"]:
+        if score in X:
+            X[score] = rows[table.score].to_numpy()
     return X
+
+
+def _hashes(table: FrameTable, keys: pa.ChunkedArray) -> NDArray[np.uint64]:
+    """Return the hashes of keys; refuse them if so many rows share one that folds are clusters."""
+    hashes = key_hashes(keys.to_numpy())
+    n_rows, n_keys = len(hashes), len(np.unique(hashes))
+    if n_rows > MAX_ROWS_PER_KEY * n_keys:
+        raise _shared_keys(table, f"{n_rows:,} rows have {n_keys:,} different keys")
+    return hashes
 
 
 def _values(column: pa.ChunkedArray, *, typed: bool = False) -> NDArray[Any]:
@@ -686,68 +539,32 @@ def _values(column: pa.ChunkedArray, *, typed: bool = False) -> NDArray[Any]:
     return np.asarray(values[codes])
 
 
-# ---------------------------------------------------------------------------------------------
-# Rows that points come from
+def read_point_rows(
+    update: TargetedUpdate, all_lines: FitRows, lines: Lines, bound: int
+) -> FitRows:
+    """Return the rows whose draw is below the bound: points come from them.
 
-
-class PulledRows(NamedTuple):
-    """The rows that points come from: X, and the line, weight and hash of each row."""
-
-    X: Any
-    line: Codes
-    weight: NDArray[np.float64]
-    hashes: NDArray[np.uint64]
-
-
-def pull_point_rows(lines: Lines, bound: int) -> PulledRows:
-    """Return the rows whose draw is below the bound."""
+    Groups, labels and strata are those of the lines of all people, `all_lines`. The position of a
+    row is that of its line.
+    """
     table = lines.table
     number, key, draw = (table.names.take(f"_commod_{name}") for name in ("line", "number", "draw"))
     lazy = lines.with_number(table.with_draws(key, draw), number)
     lazy = lazy.filter(nw.col(draw) < bound)
     weights = [] if table.weight is None else [table.weight]
-    rows = _collect(lazy, [*table.features, table.score, key, number, *weights])
-    hashes = key_hashes(rows[key].to_numpy())
-    _check_keys(table, hashes)
+    pulled = _collect(lazy, [*table.features, table.score, key, number, *weights])
+    hashes = _hashes(table, pulled[key])
     expected = lines.people.sum() * bound / 2**31
-    if abs(len(rows) - expected) > max(MAX_DEVIATION * np.sqrt(expected), expected / 2):
-        raise rows_share_keys(table, f"{len(rows):,} rows were drawn instead of {expected:,.0f}")
-    return PulledRows(
-        X=_features(table, rows),
-        line=lines.of_numbers(rows[number].to_numpy()),
-        weight=np.ones(len(rows)) if table.weight is None else rows[table.weight].to_numpy(),
-        hashes=hashes,
-    )
-
-
-def _check_keys(table: FrameTable, hashes: NDArray[np.uint64]) -> None:
-    """Refuse a key that so many rows share that folds are few clusters."""
-    n_rows, n_keys = len(hashes), len(np.unique(hashes))
-    if n_rows > MAX_ROWS_PER_KEY * n_keys:
-        raise rows_share_keys(table, f"{n_rows:,} rows have {n_keys:,} different keys")
-
-
-def read_point_rows(
-    update: TargetedUpdate, all_lines: FitRows, pulled: PulledRows
-) -> tuple[FitRows, Codes]:
-    """Return the rows that points come from, in the order of their hashes, and their lines.
-
-    Groups, labels and strata are those of the lines of all people, `all_lines`.
-    """
-    X = pulled.X
-    columns = read_columns(X, skip=update._unread())
-    validate_data(update, X, skip_check_array=True, reset=True)
+    if abs(len(pulled) - expected) > max(MAX_DEVIATION * np.sqrt(expected), expected / 2):
+        raise _shared_keys(table, f"{len(pulled):,} rows were drawn instead of {expected:,.0f}")
+    X = _features(table, pulled)
+    rows = all_lines.take(lines.of_numbers(pulled[number].to_numpy()))
+    columns = update._read_columns(X)
     base = update._base(X, columns)
-    rows = all_lines.take(pulled.line)
     known = {"classes": update.classes_, "pos_label": update._pos_label, "label": rows.label}
     warn_about_base_model(update.estimator, X, base, **known)
-    features = update._features(columns)
-    update._columns_seen = [column.name for column in features]
-    update._code_columns = [column.name for column in features if may_hold_codes(column)]
+    weight = np.ones(len(rows)) if table.weight is None else pulled[table.weight].to_numpy()
+    features = update._keep_features(columns)
     update._n_fit_rows, update._scores_digest = all_lines.n_people, None
-    rows = replace(rows, columns=features, base=base, weight=pulled.weight, hashes=pulled.hashes)
-    rows = replace(rows, people=None, squares=None)
-    update._check_locked(rows.columns)
-    warn_about_group_columns(rows, update.locked_features)
-    order = hash_order(rows)
-    return rows.take(order), pulled.line[order]
+    rows = replace(rows, columns=features, base=base, weight=weight, hashes=hashes)
+    return replace(rows, people=None, squares=None)

@@ -8,10 +8,12 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from commod._data.arrays import Mask
 from commod._data.base_model import BaseScores, ModelScores, ScoreColumn
 from commod._data.disclosure import FEWEST_DESCRIBED
+from commod._data.encoding import Encoding
 from commod._data.groups import UNKNOWN_GROUPS, read_group_probabilities
 from commod._data.parameters import check_choice, check_number
 from commod._data.tables import check_same_rows
@@ -24,6 +26,7 @@ from commod.constraints import AllOf
 from commod.exceptions import InputError
 from commod.scorecard import SCORE_EDITS, Scorecard
 from commod.updates import _status as status
+from commod.updates._fit_rows import FitRows, ordered_by_hash
 from commod.updates._found_update import (
     Expectation,
     FittedUpdate,
@@ -35,10 +38,11 @@ from commod.updates._found_update import (
     is_degenerate,
     ratio_on,
 )
-from commod.updates._interface import AllowedChanges, tell
+from commod.updates._interface import AllowedChanges, read_numbers, tell
 from commod.updates._problem import (
     Asked,
     FitProblem,
+    check_monotone,
     metric_interval,
     moves_of,
     smallest_share,
@@ -350,6 +354,18 @@ class TargetedUpdate(RatioUpdate):
         return np.where(self._allowed_changes().is_open(base), super()._effective(base, total), 1.0)
 
 
+def problem_of(
+    update: TargetedUpdate, rows: FitRows, encoding: Encoding | None = None
+) -> FitProblem:
+    """Return the problem of a fit on rows, in the order of their hashes.
+
+    Without an encoding, it is learned from them.
+    """
+    asked = update._asked()
+    check_monotone(asked.monotone, [column.name for column in rows.columns])
+    return asked.problem(ordered_by_hash(rows), encoding)
+
+
 def set_target(update: Targeted, target: float) -> Targeted:
     """Return the update with another target of its first constraint.
 
@@ -360,6 +376,14 @@ def set_target(update: Targeted, target: float) -> Targeted:
         return update.set_params(target=target)
     parts = (first.with_bound(target), *others)
     return update.set_params(constraints=parts[0] if len(parts) == 1 else AllOf(parts))
+
+
+def checked_targets(update: TargetedUpdate, targets: Any) -> list[float] | None:
+    """Return the targets of a sweep, each of which the update can have; None if not given."""
+    targets = read_numbers("targets", targets)
+    for target in targets or ():
+        set_target(clone(update), target)._check_parameters()
+    return targets
 
 
 # ---------------------------------------------------------------------------------------------

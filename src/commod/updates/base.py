@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache, wraps
+from functools import lru_cache, partial, wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
+from commod._data.arrays import Floats
 from commod._data.base_model import (
     BaseScores,
     ScoreColumn,
@@ -30,7 +31,13 @@ from commod._data.base_model import (
 )
 from commod._data.columns import Column, may_hold_codes, plain, read_columns
 from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._data.groups import group_names_of, read_groups, sensitive_names
+from commod._data.groups import (
+    Groups,
+    group_names_of,
+    read_condition,
+    read_groups,
+    sensitive_names,
+)
 from commod._data.labels import check_length, check_weights, read_labels
 from commod._data.parameters import check_flag, check_names, check_numbers, check_seed
 from commod._data.tables import check_same_rows
@@ -49,7 +56,7 @@ from commod.updates._fit_rows import (
     check_both_decisions,
     counted_labels,
     outcomes_of,
-    rows_of_large_groups,
+    with_large_groups,
     with_strata,
 )
 from commod.updates._found_update import columns_of_codes
@@ -332,31 +339,59 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_same_rows({**given, "sample_weight": sample_weight})
         check_numbers("count", min_group_size=self.min_group_size)
         self._bounds()  # refuses constraints that cannot be used
-        columns = read_columns(X, skip=self._unread())
+        columns = self._read_columns(X)
         n_rows = len(columns[0])
-        validate_data(self, X, skip_check_array=True, reset=True)
         labels = None if y is None else read_labels(y, "y")
         if labels is not None:
             check_length(labels, "y", n_rows)
         groups = read_groups(sensitive_features, n_rows, getattr(self, "unknown_groups", "error"))
         weight = check_weights(sample_weight, n_rows)
-        self.classes_ = base_classes(self.estimator, labels)
-        self._set_labels()
-        label = outcomes_of(labels, self.classes_, self._pos_label, self._stated().constraints)
-        base = self._base(X, columns)
-        known = {"classes": self.classes_, "pos_label": self._pos_label, "label": label}
-        warn_about_base_model(self.estimator, X, base, **known)
-        names = group_names_of(groups.labels, sensitive_names(sensitive_features))
-        in_constraint = rows_of_large_groups(groups, weight, self.min_group_size, names)
+        names = sensitive_names(sensitive_features)
+        read = partial(self._base, X, columns), partial(read_condition, X)
+        rows = self._as_fit_rows(labels, groups, names, weight, *read)
+        known = {"classes": self.classes_, "pos_label": self._pos_label, "label": rows.label}
+        warn_about_base_model(self.estimator, X, rows.base, **known)
+        features = self._keep_features(columns)
+        self._n_fit_rows, self._scores_digest = n_rows, scores_digest(rows.base.scores)
+        return replace(rows, columns=features)
+
+    def _read_columns(self, X: Any) -> list[Column]:
+        columns = read_columns(X, skip=self._unread())
+        validate_data(self, X, skip_check_array=True, reset=True)
+        return columns
+
+    def _keep_features(self, columns: Sequence[Column]) -> list[Column]:
+        """Return the columns that the update may use, and remember their names."""
         features = self._features(columns)
         self._columns_seen = [column.name for column in features]
         self._code_columns = [column.name for column in features if may_hold_codes(column)]
-        self._n_fit_rows, self._scores_digest = n_rows, scores_digest(base.scores)
-        rows = FitRows(features, base, label, groups, in_constraint, weight, names)
-        if groups.probabilities is not None:
-            kept = groups.count(weight > 0) >= self.min_group_size
-            rows = replace(rows, kept_groups=kept)
-        rows = with_strata(rows, self._stated().constraints, X)
+        return features
+
+    def _as_fit_rows(
+        self,
+        labels: NDArray[Any] | None,
+        groups: Groups,
+        names: tuple[str, ...] | None,
+        weight: Floats,
+        score: Callable[[], BaseScores],
+        condition: Callable[[str], Groups],
+        **counted: Any,
+    ) -> FitRows:
+        """Return checked rows without columns; also set `classes_` and the labels.
+
+        `names` are those of the sensitive columns. `score` returns the base scores, and `condition`
+        reads a column that constraints are within. Rows that stand for many people come with
+        `people` and `squares`.
+        """
+        self.classes_ = base_classes(self.estimator, labels)
+        self._set_labels()
+        constraints = self._stated().constraints
+        label = outcomes_of(labels, self.classes_, self._pos_label, constraints)
+        base = score()
+        everybody = np.ones(len(weight), dtype=bool)
+        group_names = group_names_of(groups.labels, names)
+        rows = FitRows([], base, label, groups, everybody, weight, group_names, **counted)
+        rows = with_strata(with_large_groups(rows, self.min_group_size), constraints, condition)
         both = plain(self._other_label(self._pos_label)), plain(self._pos_label)
         check_both_decisions(rows, self._constraint, both)
         return rows

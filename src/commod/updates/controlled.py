@@ -22,11 +22,7 @@ from commod.updates._edit import (
     edited_update,
     read_plan,
 )
-from commod.updates._fit_rows import (
-    may_come_whole,
-    ordered_by_hash,
-    warn_about_group_columns,
-)
+from commod.updates._fit_rows import may_come_whole, warn_about_group_columns
 from commod.updates._found_update import (
     AllPeople,
     card_of,
@@ -36,11 +32,9 @@ from commod.updates._interface import (
     RawRows,
     Sweep,
     read_grid,
-    read_numbers,
 )
 from commod.updates._problem import (
     FitProblem,
-    check_monotone,
     point_problem,
 )
 from commod.updates._promise import find_asked
@@ -49,8 +43,9 @@ from commod.updates._targeted import (
     check_controlled_parameters,
     check_labels_given,
     check_no_weighted_promise,
+    checked_targets,
     given_groups,
-    set_target,
+    problem_of,
 )
 from commod.updates.base import naming_successors
 
@@ -367,25 +362,16 @@ pandas frame, or path of Parquet files
         >>> bool(update.expected_.fairness >= 0.8), update.n_rows_
         (True, 60000)
         """
-        from commod.updates._frame_fit import fit_frame, score_column
-        from commod.updates._frame_rows import name_columns
+        from commod.updates._frame_fit import may_pull, opened_table, read_parts
+        from commod.updates._frame_rows import read_whole
 
-        conditions = [one.within.column for one in self._stated().constraints if one.within]
-        named = name_columns(
-            self.estimator,
-            sensitive_features,
-            conditions,
-            features,
-            y_true=y_true,
-            sample_weight=sample_weight,
-            key=key,
-        )
-        scoring = score_column(self, frame, named)
-        with self._as_it_was_on_error(), scoring as (scored, with_score):
-            whole = fit_frame(self, scored, with_score)
-            if whole is not None:
-                problem = self._prepare(*whole[:4], hashes=whole.hashes)
-                self._store_fit(*find_asked(problem))
+        single = {"y_true": y_true, "sample_weight": sample_weight, "key": key}
+        opened = opened_table(self, frame, sensitive_features, features, **single)
+        with self._as_it_was_on_error(), opened as table:
+            if may_pull(table):
+                self._store_fit(*find_asked(self._prepare(*read_whole(self, table))))
+            else:
+                self._store_fit(*find_asked(*read_parts(self, table)))
         if not self.reached_ or self.promised_ is False:
             warnings.warn(self.status_, TargetWarning, stacklevel=2)
         return self
@@ -493,8 +479,8 @@ pandas frame, or path of Parquet files
         y: Any,
         sensitive_features: Any,
         sample_weight: Any,
-        encoding: Encoding | None = None,
         hashes: NDArray[np.uint64] | None = None,
+        encoding: Encoding | None = None,
     ) -> FitProblem:
         """Check all input and return the problem of the fit; `encoding` None: learn the terms.
 
@@ -512,9 +498,7 @@ pandas frame, or path of Parquet files
             rows = rows.take(np.flatnonzero(rows.weight))
         if not may_come_whole(len(rows)):
             self._scores_digest = None  # an engine does not bring all scores here
-        asked = self._asked()
-        check_monotone(asked.monotone, [column.name for column in rows.columns])
-        return asked.problem(ordered_by_hash(rows), encoding)
+        return problem_of(self, rows, encoding)
 
     # -- parameters ---------------------------------------------------------------------
 
@@ -529,9 +513,7 @@ pandas frame, or path of Parquet files
     ) -> Sweep:
         """Return an update for each target; each is built when asked for."""
         read_grid(grid, "", "A ControlledDebiaser", "Give targets= for the trade-off.")
-        targets = read_numbers("targets", targets)
-        for target in targets or ():
-            set_target(clone(self), target)._check_parameters()
+        targets = checked_targets(self, targets)
         model = clone(self).set_params(confidence=None)
         problem = model._prepare(*rows, None)
         part = point_problem(problem)
@@ -556,5 +538,5 @@ pandas frame, or path of Parquet files
         reader = type(self)(**self._fitted_params())
         groups = given_groups(reader, X, sensitive_features, sensitive_probabilities)
         encoding = self.scorecard_.encoding
-        problem = reader._prepare(X, y, groups, sample_weight, encoding)
+        problem = reader._prepare(X, y, groups, sample_weight, encoding=encoding)
         return EditRows(reader, problem)

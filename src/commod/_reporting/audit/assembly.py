@@ -380,12 +380,12 @@ def digest_counts(evidence: Evidence, score_ranges: Mapping[str, tuple[float, fl
     scores are left out, because engines add in different orders and round differently. With
     constraints within columns, people count by these columns, too.
     """
-    digest, lines = Digest(), evidence.lines
+    digest, lines = Digest(), evidence.stated.lines
     digest.add_text("groups", evidence.coding.group_names)
     digest.add_array("people", evidence.everybody.cells)
     for name, (low, high) in score_ranges.items():
         digest.add_text(name, [(low + 0.0).hex(), (high + 0.0).hex()])  # −0 becomes 0
-    if lines is not None:
+    if lines.conditions:
         digest.add_strata(lines.conditions)
         digest.add_array("group", lines.groups.codes.astype(np.int32))
         digest.add_array("labels", lines.label)

@@ -3,7 +3,7 @@
 Two queries run. Each brings back a table with one line per combination of values:
 
 1. by decisions and true label, to check missing values and to learn the range of the scores;
-2. by group, decisions and true label, for the counts of the audit.
+2. by group, decisions, true label and the columns that constraints are within, for all counts.
 
 Each line is then read like a row that stands for several people, as `commod.audit` reads rows.
 """
@@ -11,11 +11,10 @@ Each line is then read like a row that stands for several people, as `commod.aud
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -24,18 +23,16 @@ from numpy.typing import NDArray
 from commod._data.arrays import Floats, Mask
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.frames import (
-    TEXT_TYPES,
     GroupTable,
     as_lazy,
-    check_scalar_type,
+    as_number,
     fetch,
-    has_collations,
     no_column,
     number_column,
     numbers,
     objects,
-    with_binary_text,
-    without_nan,
+    read_names,
+    with_copies,
 )
 from commod._data.groups import read_groups, read_stratum_column, refuse_missing
 from commod._data.tables import FreeNames
@@ -56,7 +53,7 @@ from commod._reporting.audit.scores import RankedGroups, ScoreFigures, listed_gr
 from commod._reporting.explain.decisions import settings_of
 from commod._reporting.explain.explanation import expected_of
 from commod._text import n_of, verb
-from commod.exceptions import InputError, InputTypeError
+from commod.exceptions import InputError
 from commod.metrics._roc import ScoreCells
 from commod.updates.base import BaseUpdate, check_update
 
@@ -95,8 +92,7 @@ def audit_frame(
     """Return the audit of two columns of decisions, counted inside the frame's own engine.
 
     Two queries bring back tables of groups; rows stay where they are. With true labels, one more
-    query for each score counts people by group and bins of the score. With a constraint within
-    columns, one more query counts people by these columns. All figures that follow from
+    query for each score counts people by group and bins of the score. All figures that follow from
     counts and sums equal those of `commod.audit` on the same rows.
 
     Parameters
@@ -179,8 +175,6 @@ def audit_frame(
     check_settings(level, min_group_size, min_subgroup_size, unknown_groups)
     labels = named_labels(pos_label, favorable_label, score_is_for)
     check_texts({"rows": rows, "title": title, "created": created}, labels, label_names)
-    if hasattr(sensitive_features, "tolist"):  # names in an array
-        sensitive_features = sensitive_features.tolist()
     if update is not None:
         check_update(update, "audit_frame", "For other decisions leave update out.")
     own = None if update is None else update.request()
@@ -193,10 +187,11 @@ def audit_frame(
         "scores_after": scores_after,
     }
     roles = read_roles(columns, sensitive_features)
+    roles |= {f"within_{i}": name for i, name in enumerate(condition_columns(request))}
     selected = select_roles(frame, roles)
-    summary = summarise_decisions(selected, roles)
+    n_undecided, scores = summarise_decisions(selected, roles)
     named = request, group_names, unknown_groups
-    shown, table = count_frame(selected, roles, summary, min_group_size, named)
+    shown, table = count_frame(selected, roles, scores, min_group_size, named)
     is_own = own is not None and is_same_target(own, request)
     evidence = Evidence(
         shown=shown,
@@ -207,16 +202,12 @@ def audit_frame(
         min_subgroup_size=min_subgroup_size,
         method=None if update is None else type(update).__name__,
         settings=settings_of(update),
-        scores=_score_figures(shown.people, table, summary),
-        n_undecided=summary.n_undecided,
+        scores=_score_figures(shown.people, table, scores),
+        n_undecided=n_undecided,
         expected=expected_of(update) if is_own else None,
     )
-    evidence = replace(
-        evidence,
-        ranked=rank_frame(selected, roles, _score_ranges(table, roles), evidence),
-        lines=count_conditions(frame, roles, evidence),
-    )
-    digest = digest_counts(evidence, summary.score_ranges)
+    evidence = replace(evidence, ranked=rank_frame(selected, roles, table, evidence))
+    digest = digest_counts(evidence, {role: known.ends for role, known in scores.items()})
     return make_audit(evidence, digest=digest, title=title, created=created)
 
 
@@ -228,33 +219,32 @@ def _total(table: GroupTable, name: str) -> float:
     return float(numbers(table, name).sum())
 
 
-def _as_numbers(frame: nw.LazyFrame[Any], flags: Mapping[str, nw.Expr]) -> nw.LazyFrame[Any]:
-    """Add flags as columns of 0.0 and 1.0: every engine adds floats, few engines add booleans."""
-    if not flags:
-        return frame
-    one, zero = nw.lit(1.0), nw.lit(0.0)
-    return frame.with_columns(
-        **{name: nw.when(flag).then(one).otherwise(zero) for name, flag in flags.items()}
-    )
+class ScoreSummary(NamedTuple):
+    """The mean of a score, and the lowest and the highest."""
+
+    mean: float
+    ends: tuple[float, float]
+
+    def centred(self, role: str) -> nw.Expr:
+        """Return scores minus their mean, divided by their range, so that sums lose no digits."""
+        low, high = self.ends
+        return (nw.col(role) - self.mean) / (high - low or 1.0)
 
 
-@dataclass(frozen=True)
-class DecisionSummary:
-    """What must be known before groups are counted.
+def summarise_decisions(
+    frame: nw.LazyFrame[Any], roles: Mapping[str, Hashable]
+) -> tuple[int, dict[str, ScoreSummary]]:
+    """Return how many people have no decision, and what must be known of each given score.
 
-    `n_undecided` people have no decision. The mappings hold the mean, and the lowest and highest,
-    of each given score, by parameter name.
+    Missing values and wrong scores are refused.
     """
-
-    n_undecided: int
-    mean_scores: dict[str, float]
-    score_ranges: dict[str, tuple[float, float]]
-
-
-def summarise_decisions(frame: nw.LazyFrame[Any], roles: Mapping[str, Hashable]) -> DecisionSummary:
-    """Count people by decisions and true label, and refuse missing values and wrong scores."""
     keys, scores = [role for role in DECISIONS if role in roles], scores_in(roles)
-    table = fetch(_by_decisions(frame, keys, scores), MAX_DECISIONS)
+    flags: dict[str, nw.Expr] = {}
+    for role in scores:
+        score = nw.col(role)
+        flags[f"{role}_missing"] = as_number(score.is_null())
+        flags[f"{role}_outside"] = as_number((score < 0) | (score > 1))
+    table = _count(frame, keys, scores, flags, MAX_DECISIONS)
     if table is None:
         raise InputError(
             "Decisions and true labels hold more than two different values. Use the same two "
@@ -272,37 +262,31 @@ def summarise_decisions(frame: nw.LazyFrame[Any], roles: Mapping[str, Hashable])
                 f"{role} has {n_of(n_outside, 'value')} outside [0, 1] in column {roles[role]!r}; "
                 "pass probabilities. Margins become scores through the sigmoid 1 / (1 + exp(-z))."
             )
-    return DecisionSummary(
-        n_undecided=n_undecided,
-        mean_scores={role: float(_total(decided, f"{role}_sum") / n.sum()) for role in scores},
-        score_ranges={
-            role: (min(decided[f"{role}_low"]), max(decided[f"{role}_high"])) for role in scores
-        },
-    )
+    means = {role: float(_total(decided, role) / n.sum()) for role in scores}
+    return n_undecided, {role: ScoreSummary(means[role], _ends(decided, role)) for role in scores}
 
 
-def _by_decisions(
-    frame: nw.LazyFrame[Any], keys: list[str], scores: list[str]
-) -> nw.LazyFrame[Any]:
-    """Return people by decisions and label, with five figures of each score.
-
-    These are the number of missing values, the number outside [0, 1], the sum, the lowest and the
-    highest.
-    """
-    flags: dict[str, nw.Expr] = {}
-    figures: list[nw.Expr] = [nw.len().alias("n")]
+def _count(
+    frame: nw.LazyFrame[Any],
+    keys: Sequence[str],
+    scores: Sequence[str],
+    sums: Mapping[str, nw.Expr],
+    max_lines: int,
+) -> GroupTable | None:
+    """Return people by some columns, with the sums and the ends of their scores and other sums."""
+    if sums:
+        frame = frame.with_columns(**sums)
+    figures = [nw.col(name).sum() for name in (*scores, *sums)]
     for role in scores:
-        score = nw.col(role)
-        flags[f"{role}_missing"] = score.is_null()
-        flags[f"{role}_outside"] = (score < 0) | (score > 1)
-        figures += [
-            nw.col(f"{role}_missing").sum(),
-            nw.col(f"{role}_outside").sum(),
-            score.sum().alias(f"{role}_sum"),
-            score.min().alias(f"{role}_low"),
-            score.max().alias(f"{role}_high"),
-        ]
-    return _as_numbers(frame, flags).group_by(*keys).agg(*figures)
+        figures.append(nw.col(role).min().alias(f"{role}_low"))
+        figures.append(nw.col(role).max().alias(f"{role}_high"))
+    counted = frame.group_by(*keys).agg(nw.len().alias("n"), *figures)
+    return fetch(counted, max_lines)
+
+
+def _ends(table: GroupTable, role: str) -> tuple[float, float]:
+    """Return the lowest and the highest of a score."""
+    return min(table[f"{role}_low"]), max(table[f"{role}_high"])
 
 
 def _decided(table: GroupTable) -> tuple[GroupTable, int]:
@@ -349,7 +333,7 @@ def of_decided(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
 def count_frame(
     frame: nw.LazyFrame[Any],
     roles: Mapping[str, Hashable],
-    summary: DecisionSummary,
+    scores: Mapping[str, ScoreSummary],
     min_group_size: int,
     named: tuple[Request, Mapping[Any, Any] | None, str],
 ) -> tuple[ShownPeople, GroupTable]:
@@ -360,98 +344,69 @@ def count_frame(
     """
     keys = [role for role in roles if role not in SCORES]
     request, _, unknown_groups = named
-    table = fetch(_by_group(of_decided(frame), keys, summary, request.threshold), MAX_CELLS)
+    table = _count(of_decided(frame), keys, [*scores], _sums(scores, request), MAX_CELLS)
+    within = {str(roles[role]): role for role in keys if role.startswith("within_")}
+    if table is None and within:
+        raise InputError(
+            f"The columns that constraints are within ({', '.join(within)}) make more than "
+            f"{MAX_CELLS:,} combinations with groups and decisions. Put numbers into bins, or "
+            "merge values.",
+            parameter="request",
+        )
     if table is None:
         raise InputError(
             f"sensitive_features make more than {MAX_CELLS:,} combinations of groups and "
             "decisions, too many to be compared. Put numbers into bins, or name fewer columns."
         )
+    n = numbers(table, "n")
+    groups = {roles[role]: objects(table[role]) for role in keys if is_group(role)}
     if unknown_groups != "ignore":
-        columns = [objects(table[role]) for role in keys if is_group(role)]
-        _check_groups(columns, numbers(table, "n"))
-    people = _people_of(table, roles, named)
-    sums: dict[str, Any] = {role: numbers(table, f"{role}_sum") for role in scores_in(roles)}
-    shown = without_hidden(replace(people, **sums), min_group_size)
+        _check_groups(groups.values(), n)
+    conditions = {}
+    for name, role in within.items():
+        n_missing = int(n[[value is None for value in table[role]]].sum())
+        refuse_missing(n_missing, int(n.sum()), f"Column {name!r}", "request")
+        conditions[name] = read_stratum_column(objects(table[role]), len(n), name, "request")
+    people = read_people({role: table.get(role) for role in DECISIONS}, {}, groups, *named)
+    sums: dict[str, Any] = {role: numbers(table, role) for role in scores}
+    people = replace(people, n=n.astype(np.int64), conditions=conditions, **sums)
+    shown = without_hidden(people, min_group_size)
     shown.people.warn_of_inverted_scores(stacklevel=4)
     return shown, {name: list(compress(v, shown.is_shown)) for name, v in table.items()}
 
 
-def _people_of(
-    table: GroupTable,
-    roles: Mapping[str, Hashable],
-    named: tuple[Request, Mapping[Any, Any] | None, str],
-) -> AuditedPeople:
-    """Return the lines of a table as people, without scores."""
-    decisions = {role: table.get(role) for role in DECISIONS}
-    groups = {roles[role]: objects(table[role]) for role in roles if is_group(role)}
-    people = read_people(decisions, {}, groups, *named)
-    return replace(people, n=numbers(table, "n").astype(np.int64))
-
-
-def _score_ranges(
-    table: GroupTable, roles: Mapping[str, Hashable]
-) -> dict[str, tuple[float, float]]:
-    """Return the lowest and the highest of each given score, by parameter name."""
-    return {
-        role: (min(table[f"{role}_low"]), max(table[f"{role}_high"])) for role in scores_in(roles)
-    }
+def _sums(scores: Mapping[str, ScoreSummary], request: Request) -> dict[str, nw.Expr]:
+    """Return what is added up beside the scores."""
+    sums = {f"{role}_square": nw.col(role) * nw.col(role) for role in scores}
+    if request.threshold is not None and "scores_after" in scores:
+        sums["above"] = as_number(nw.col("scores_after") > request.threshold)
+    if len(scores) == 2:
+        before, after = (nw.col(role) for role in scores)
+        first, second = (summary.centred(role) for role, summary in scores.items())
+        sums |= {
+            "identical": as_number(before == after),
+            "distance": (before - after).abs(),
+            "before_squared": first * first,
+            "after_squared": second * second,
+            "product": first * second,
+        }
+    return sums
 
 
 def _score_figures(
-    people: AuditedPeople, table: GroupTable, summary: DecisionSummary
+    people: AuditedPeople, table: GroupTable, scores: Mapping[str, ScoreSummary]
 ) -> ScoreFigures:
     """Return figures of the scores; those that need single rows are None."""
-    squares = {
-        role: numbers(table, f"{role}_square_sum") for role in scores_in(summary.score_ranges)
-    }
+    squares = {role: numbers(table, f"{role}_square") for role in scores}
     is_above_expected = people.after == people.coding.score_is_for_positive
     return ScoreFigures(
         mean_before=people.group_means(people.scores_before),
         mean_after=people.group_means(people.scores_after),
         square_before=people.group_means(squares.get("scores_before")),
         square_after=people.group_means(squares.get("scores_after")),
-        agreement=_agreement(table, summary),
+        agreement=_agreement(table, scores),
         n_contradictions=_n_contradictions(table, is_above_expected),
     )
-
-
-def _by_group(
-    decided: nw.LazyFrame[Any], keys: list[str], summary: DecisionSummary, threshold: float | None
-) -> nw.LazyFrame[Any]:
-    """Return people by group, label and decisions, with sums of their scores."""
-    scores = list(summary.mean_scores)
-    flags: dict[str, nw.Expr] = {}
-    products = {f"{role}_square": nw.col(role) * nw.col(role) for role in scores}
-    if threshold is not None and "scores_after" in scores:
-        flags["above"] = nw.col("scores_after") > threshold
-    if len(scores) == 2:
-        before, after = nw.col(scores[0]), nw.col(scores[1])
-        flags["identical"] = before == after
-        first, second = (_centred(role, summary) for role in scores)
-        products |= {
-            "distance": (before - after).abs(),
-            "before_squared": first * first,
-            "after_squared": second * second,
-            "product": first * second,
-        }
-    prepared = _as_numbers(decided, flags)
-    prepared = prepared.with_columns(**products) if products else prepared
-    sums = (nw.col(name).sum().alias(f"{name}_sum") for name in (*scores, *flags, *products))
-    ends = [
-        figure
-        for role in scores
-        for figure in (
-            nw.col(role).min().alias(f"{role}_low"),
-            nw.col(role).max().alias(f"{role}_high"),
-        )
-    ]
-    return prepared.group_by(*keys).agg(nw.len().alias("n"), *sums, *ends)
-
-
-def _centred(role: str, summary: DecisionSummary) -> nw.Expr:
-    """Return scores minus their mean, divided by their range, so that sums lose no digits."""
-    low, high = summary.score_ranges[role]
-    return (nw.col(role) - summary.mean_scores[role]) / (high - low or 1.0)
 
 
 def _check_groups(columns: Iterable[NDArray[Any]], n: Floats) -> None:
@@ -464,31 +419,29 @@ def _check_groups(columns: Iterable[NDArray[Any]], n: Floats) -> None:
         )
 
 
-def _agreement(table: GroupTable, summary: DecisionSummary) -> Agreement | None:
+def _agreement(table: GroupTable, scores: Mapping[str, ScoreSummary]) -> Agreement | None:
     """Return how close the scores are; the rank correlation, which needs rows, is None."""
-    if len(summary.score_ranges) < 2:
+    if len(scores) < 2:
         return None
     n = _total(table, "n")
-    # `_centred` took the mean of all people; hidden ones are not in the table
+    # `centred` took the mean of all people; hidden ones are not in the table
     first, second = (
-        (_total(table, f"{role}_sum") - n * mean) / (high - low or 1.0)
-        for (role, mean), (low, high) in zip(
-            summary.mean_scores.items(), summary.score_ranges.values(), strict=True
-        )
+        (_total(table, role) - n * mean) / (high - low or 1.0)
+        for role, (mean, (low, high)) in scores.items()
     )
     correlation = None
-    squares = (_total(table, "before_squared_sum") - first**2 / n) * (
-        _total(table, "after_squared_sum") - second**2 / n
+    squares = (_total(table, "before_squared") - first**2 / n) * (
+        _total(table, "after_squared") - second**2 / n
     )
     # Sums of equal scores differ by rounding.
-    if squares > CONSTANT * n**2 and all(low < high for low, high in summary.score_ranges.values()):
-        product = _total(table, "product_sum") - first * second / n
+    if squares > CONSTANT * n**2 and all(low < high for _, (low, high) in scores.values()):
+        product = _total(table, "product") - first * second / n
         correlation = min(max(product / math.sqrt(squares), -1.0), 1.0)
     return Agreement(
-        mean_absolute_difference=_total(table, "distance_sum") / n,
+        mean_absolute_difference=_total(table, "distance") / n,
         correlation=correlation,
         rank_correlation=None,
-        share_identical=_total(table, "identical_sum") / n,
+        share_identical=_total(table, "identical") / n,
     )
 
 
@@ -497,50 +450,10 @@ def _n_contradictions(table: GroupTable, after: Mask) -> int | None:
 
     None where scores or threshold are not given.
     """
-    if "above_sum" not in table:
+    if "above" not in table:
         return None
-    n, above = numbers(table, "n"), numbers(table, "above_sum")
+    n, above = numbers(table, "n"), numbers(table, "above")
     return int(np.where(after, n - above, above).sum())
-
-
-# ---------------------------------------------------------------------------------------------
-# Count the people of a frame by the columns that constraints are within, inside its engine
-
-
-def count_conditions(
-    frame: Any, roles: Mapping[str, Hashable], evidence: Evidence
-) -> AuditedPeople | None:
-    """Return the people who are shown, by conditions, too; None where there is no condition.
-
-    `roles` are those of the other columns.
-    """
-    names = condition_columns(evidence.request)
-    if not names:
-        return None
-    keys = {role: column for role, column in roles.items() if role not in SCORES}
-    within: dict[str, Hashable] = {f"within_{i}": name for i, name in enumerate(names)}
-    selected = select_roles(frame, {**keys, **within})
-    counted = of_decided(selected).group_by(*keys, *within).agg(nw.len().alias("n"))
-    table = fetch(counted, MAX_CELLS)
-    if table is None:
-        raise InputError(
-            f"The columns that constraints are within ({', '.join(names)}) make more than "
-            f"{MAX_CELLS:,} combinations with groups and decisions. Put numbers into bins, or "
-            "merge values.",
-            parameter="request",
-        )
-    n = numbers(table, "n")
-    for role, name in within.items():
-        n_missing = int(n[[value is None for value in table[role]]].sum())
-        refuse_missing(n_missing, int(n.sum()), f"Column {name!r}", "request")
-    conditions = {
-        str(name): read_stratum_column(objects(table[role]), len(n), str(name), "request")
-        for role, name in within.items()
-    }
-    # people of unknown groups were refused before, or they are in no comparison
-    people = _people_of(table, roles, (evidence.request, None, "ignore"))
-    shown = without_hidden(replace(people, conditions=conditions), evidence.min_group_size)
-    return shown.people.merged()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -550,12 +463,13 @@ def count_conditions(
 def rank_frame(
     frame: nw.LazyFrame[Any],
     roles: Mapping[str, Hashable],
-    score_ranges: Mapping[str, tuple[float, float]],
+    table: GroupTable,
     evidence: Evidence,
 ) -> RankedGroups | None:
     """Return the people of each group by bins of their score.
 
-    `score_ranges` are those of people outside hidden groups: nothing depends on the others.
+    Bins are between the ends of people outside hidden groups, which the `table` has: nothing
+    depends on the others.
     None without true labels, without scores, and where there are too few people for two bins.
     """
     n_groups = len(evidence.sizes)
@@ -566,7 +480,7 @@ def rank_frame(
     n_bins = min(n_bins, MOST_BINS)
     listed, n_left_out = listed_groups(evidence.sizes, evidence.is_compared)
     cells = {
-        role: _bin_scores(frame, role, roles, score_ranges[role], n_bins, evidence)
+        role: _bin_scores(frame, role, roles, _ends(table, role), n_bins, evidence)
         for role in scores
     }
     before, after = (
@@ -629,27 +543,18 @@ def read_roles(columns: Mapping[str, Any], sensitive_features: Any) -> dict[str,
 
     `columns` maps each parameter that names one column to that name, None where it is not given.
     """
-    given = {role: column for role, column in columns.items() if column is not None}
     for role in ("before", "after"):
-        if role not in given:
+        if columns[role] is None:
             raise InputError(f"{role} is None; pass the name of the column of decisions.")
-    is_list = isinstance(sensitive_features, list | tuple)
-    sensitive = list(sensitive_features) if is_list else [sensitive_features]
-    if not sensitive or sensitive == [None]:
-        raise InputError(
-            "sensitive_features is missing. Name the column of the group of each row, or a list of "
-            "several: an audit compares groups."
-        )
-    for name, column in [*given.items(), *(("sensitive_features", c) for c in sensitive)]:
-        if not isinstance(column, str | int):
-            raise InputTypeError(
-                f"{name} must be the name of a column of the frame; got "
-                f"{type(column).__name__}. Use commod.audit for arrays."
-            )
-    repeated = [column for column, count in Counter(sensitive).items() if count > 1]
-    if repeated:
-        raise InputError(f"sensitive_features names {repeated[0]!r} twice; name each column once.")
-    return {**given, **{f"group_{i}": column for i, column in enumerate(sensitive)}}
+    named = read_names(
+        {**columns, "sensitive_features": sensitive_features},
+        "Use commod.audit for arrays.",
+        why=": an audit compares groups",
+        kinds=str | int,
+    )
+    sensitive = named.pop("sensitive_features")
+    single = {role: column for role, (column,) in named.items()}
+    return {**single, **{f"group_{i}": column for i, column in enumerate(sensitive)}}
 
 
 def select_roles(frame: Any, roles: Mapping[str, Hashable]) -> nw.LazyFrame[Any]:
@@ -662,25 +567,10 @@ def select_roles(frame: Any, roles: Mapping[str, Hashable]) -> nw.LazyFrame[Any]
     for role, column in roles.items():
         if column not in schema:
             raise no_column("sensitive_features" if is_group(role) else role, column, schema)
-    if has_collations(lazy):  # groups and labels differ where they differ in Python
-        free = FreeNames(schema)
-        text = [role for role, column in roles.items() if schema[column] in TEXT_TYPES]
-        names = {role: free.take(f"_commod_{role}") for role in text}
-        lazy = with_binary_text(lazy, {names[role]: str(roles[role]) for role in text})
-        roles, schema = {**roles, **names}, lazy.collect_schema()
-    return lazy.select(*(_convert(role, column, schema[column]) for role, column in roles.items()))
-
-
-def _convert(role: str, column: Any, dtype: Any) -> nw.Expr:
-    """Return a column under its role, in a type that every engine counts in the same way."""
-    check_scalar_type(column, dtype)
-    if role in SCORES:
-        return number_column(role, column, dtype).alias(role)
-    values = nw.col(column)
-    if dtype.is_decimal() and not is_group(role):
-        values = values.cast(nw.Float64)
-    elif not is_group(role) and dtype in (nw.Int128, nw.UInt128):
-        values = values.cast(nw.Int64)
-    if dtype.is_float():
-        values = without_nan(values)
-    return values.alias(role)
+    free = FreeNames(schema)
+    copies = {role: free.take(f"_commod_{role}") for role in roles if role not in SCORES}
+    exact = [copy for role, copy in copies.items() if is_group(role)]
+    lazy = with_copies(lazy, {copy: roles[role] for role, copy in copies.items()}, exact)
+    columns: dict[str, Any] = {role: nw.col(copy) for role, copy in copies.items()}
+    columns |= {r: number_column(r, roles[r], schema[roles[r]]) for r in scores_in(roles)}
+    return lazy.select(*(value.alias(role) for role, value in columns.items()))

@@ -17,7 +17,6 @@ from commod._data.disclosure import FEWEST_DESCRIBED
 from commod._record import Estimate, Fairness, Group
 from commod._reporting.audit.people import (
     UNDEFINED,
-    AuditedPeople,
     Coding,
     DecisionCounts,
     ShownPeople,
@@ -49,18 +48,17 @@ class Evidence:
     them and are computed on first use. Fields with a default need scores, single rows or another
     count; the default says that they are not known.
 
-    `method` and `settings` are those of the update. `lines` are the people who are shown, counted
-    by the columns that constraints are within; those of `shown` if None. `ratio_areas` and
-    `score_areas` say how well −r and the base score predict each compared group; it is the evidence
-    instead of −r where the card has a rule. `area_differences` say how much better than the base
-    score −r does, or the change itself where r is not known. `strongest_column` is the column that
-    the update reads and that alone predicts the group best, with its area. `small_cell_areas` say
-    how well the points of small categories predict each compared group, among the
-    `n_in_small_cells` people who have such points. `n_undecided` rows have no decision and are left
-    out. `has_rows` is False where only counts and sums are known. `ranked` are the people of each
-    group by score and true label, None where one of these is not known. `expected` is what the fit
-    expects of the same request on new people. `edits` are those by hand. `blind_limit` estimates
-    the fewest changes of a rule that does not read the group.
+    `method` and `settings` are those of the update. `ratio_areas` and `score_areas` say how well −r
+    and the base score predict each compared group; it is the evidence instead of −r where the card
+    has a rule. `area_differences` say how much better than the base score −r does, or the change
+    itself where r is not known. `strongest_column` is the column that the update reads and that
+    alone predicts the group best, with its area. `small_cell_areas` say how well the points of
+    small categories predict each compared group, among the `n_in_small_cells` people who have such
+    points. `n_undecided` rows have no decision and are left out. `has_rows` is False where only
+    counts and sums are known. `ranked` are the people of each group by score and true label, None
+    where one of these is not known. `expected` is what the fit expects of the same request on new
+    people. `edits` are those by hand. `blind_limit` estimates the fewest changes of a rule that
+    does not read the group.
     """
 
     shown: ShownPeople
@@ -71,7 +69,6 @@ class Evidence:
     min_subgroup_size: int
     method: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
-    lines: AuditedPeople | None = None
     scores: ScoreFigures = field(default_factory=ScoreFigures)
     n_undecided: int = 0
     has_rows: bool = False
@@ -161,8 +158,8 @@ class Evidence:
     @cached_property
     def stated(self) -> StatedCells:
         """Return the cells of all constraints of the request."""
-        people = self.shown.people if self.lines is None else self.lines
-        return StatedCells(stated_constraints(self.request), people.merged(), self.is_compared)
+        people = self.shown.people.merged()
+        return StatedCells(stated_constraints(self.request), people, self.is_compared)
 
     @property
     def constraint(self) -> Constraint:
