@@ -415,13 +415,10 @@ class Scorecard:
         ]
         width = max((len(name) for name, *_ in rows), default=0)
         are_whole = self.is_whole and all(points.is_integer() for _, points, _ in rows)
-        text = _whole_text if are_whole else points_text
-        lines = [f"  {name:<{width}}  {text(points):>10}{unit}" for name, points, unit in rows]
+        texts = [f"{points:+.0f}" if are_whole else points_text(points) for _, points, _ in rows]
+        pairs = zip(rows, texts, strict=True)
+        lines = [f"  {name:<{width}}  {text:>10}{unit}" for (name, _, unit), text in pairs]
         return "\n".join([*heading, *lines])
-
-
-def _whole_text(points: float) -> str:
-    return f"{points:+.0f}"
 
 
 def points_text(points: float) -> str:

@@ -15,7 +15,7 @@ import commod
 from commod import Audit
 from commod.cli import demo as command
 from commod.cli._options import Options
-from commod.cli.demo import ASCII, NAME_WIDTH, GroupBar, bar_line
+from commod.cli.demo import ASCII, NAME_WIDTH, bar_line
 from commod.datasets import load_compas
 
 
@@ -91,11 +91,11 @@ def test_no_person_is_in_two_of_the_three_parts():
 @pytest.mark.parametrize(
     ("bar", "cells"),
     [
-        (GroupBar("a", 0.5), "#" * 20 + " " * 4 + "|" + " " * 15),
-        (GroupBar("a", 0.25, 0.5), "#" * 10 + "+" * 10 + " " * 4 + "|" + " " * 15),
-        (GroupBar("a", 0.5, 0.25), "#" * 10 + "." * 10 + " " * 4 + "|" + " " * 15),
-        (GroupBar("a", 1.0, 1.0), "#" * 40),
-        (GroupBar("a", 0.0, 0.0), " " * 24 + "|" + " " * 15),
+        (("a", 0.5), "#" * 20 + " " * 4 + "|" + " " * 15),
+        (("a", 0.25, 0.5), "#" * 10 + "+" * 10 + " " * 4 + "|" + " " * 15),
+        (("a", 0.5, 0.25), "#" * 10 + "." * 10 + " " * 4 + "|" + " " * 15),
+        (("a", 1.0, 1.0), "#" * 40),
+        (("a", 0.0, 0.0), " " * 24 + "|" + " " * 15),
     ],
 )
 def test_bars_are_as_long_as_the_shares(bar, cells):
@@ -103,7 +103,7 @@ def test_bars_are_as_long_as_the_shares(bar, cells):
 
 
 def test_long_names_of_groups_keep_the_bars_in_line():
-    name, cells, figures = bar_line(GroupBar("a name that goes on and on", 0.5, 0.25), None, ASCII)
+    name, cells, figures = bar_line(("a name that goes on and on", 0.5, 0.25), None, ASCII)
     assert len(name) == NAME_WIDTH
     assert len(f"  {name} {cells} {figures}") <= 80
 
@@ -165,7 +165,7 @@ def test_colour_is_for_terminals_that_want_it(monkeypatch, variables, has_colour
         monkeypatch.setenv(name, value)
     printer = command.DemoPrinter()
     with printer.console.capture() as captured:
-        printer.bars([GroupBar("women", 0.25, 0.5)], target=0.6)
+        printer.bars([("women", 0.25, 0.5)], target=0.6)
     assert ("\x1b[36m" in captured.get()) == has_colour
     assert "▒" in captured.get()
 
@@ -176,7 +176,7 @@ def test_a_terminal_without_unicode_gets_ascii(monkeypatch):
     printer = command.DemoPrinter()
     printer.title("1. The problem")
     printer.text("r = −0.1 ≤ 0.2 → “low risk”, 例")
-    printer.bars([GroupBar("women", 0.25, 0.5)], target=0.6)
+    printer.bars([("women", 0.25, 0.5)], target=0.6)
     printer.table(("term", "points"), [("age ≥ 3", "−1")])
     stream.flush()
     text = stream.buffer.getvalue().decode("ascii")

@@ -12,7 +12,9 @@ from commod.rivals._group_model import (
     curvature_root,
     mean_products,
     moments_of_numbers,
+    solve_root,
     term_matrix,
+    times_root,
 )
 
 quick = settings(deadline=None, max_examples=25)
@@ -110,8 +112,8 @@ def test_a_root_solves_what_it_multiplies(table, most, monkeypatch):
     matrix = term_matrix(terms, *moments_of_numbers(terms, weight))
     share, penalty = weight / weight.sum(), np.ones(matrix.shape[1] + 1)
     root = curvature_root(matrix, share, penalty, 0.25)
-    square = root.root.T @ root.root if root.root.ndim > 1 else np.diag(root.root**2)
+    square = root.T @ root if root.ndim > 1 else np.diag(root**2)
     curvature = 0.25 * mean_products(matrix, share) + np.diag(penalty)
     np.testing.assert_allclose(np.diag(square), np.diag(curvature), rtol=1e-12)
     for v in (np.linspace(-1, 1, len(penalty)), np.eye(len(penalty))[:, :2]):
-        np.testing.assert_allclose(root.solve(root.times(v)), v, atol=1e-12)
+        np.testing.assert_allclose(solve_root(root, times_root(root, v)), v, atol=1e-12)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from commod._data.groups import read_groups
 from commod._data.labels import binary_outcome, check_length, read_labels, read_scores
 from commod._data.tables import check_same_rows
-from commod._displays.base import Display, axes_or_new, group_argument, width_in_inches
+from commod._displays.base import axes_or_new, draw_on, group_argument, width_in_inches
 from commod._record import CalibrationBin
 from commod._reporting.audit.scores import calibration_bins, calibration_error
 from commod._study.pictures import AFTER, BEFORE, LOSS_STYLE, plain_text
@@ -27,7 +27,7 @@ COUNT_WIDTH = 0.95  # inches that a count and its share take beside a bar
 N_BARS = 20  # of the histogram
 
 
-class ChangeDisplay(Display):
+class ChangeDisplay:
     """Gains and losses of the favourable outcome in each group, as counts and as shares.
 
     Parameters
@@ -168,7 +168,8 @@ class ChangeDisplay(Display):
                 )
         self._label(ax, shown, y)
         ax.spines["left"].set_visible(False)
-        return self._drawn_on(ax)
+        draw_on(self, ax)
+        return self
 
     def _most_changed(self, max_groups: int) -> list[Any]:
         """Return the groups with the most changes, in the order of `by_group`."""
@@ -236,7 +237,7 @@ class Reliability:
         return calibration_error(self.bins)
 
 
-class CalibrationDisplay(Display):
+class CalibrationDisplay:
     """The share of positive true labels at each score, before and after an update.
 
     Parameters
@@ -416,7 +417,8 @@ class CalibrationDisplay(Display):
         below.set_xlabel(f"score for label {label}")
         below.set_ylabel("people")
         self.histogram_ax_ = below
-        return self._drawn_on(ax, below)
+        draw_on(self, ax, below)
+        return self
 
 
 def _axes_below(ax: Axes) -> Axes:

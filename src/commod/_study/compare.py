@@ -128,18 +128,30 @@ def compare(
     check_flag(progress, "progress", optional=True)
     named = _named(methods)
     _check_known_groups(named.values(), X, sensitive_features)
-    given = (constraints, min_group_size, threshold, pos_label, favorable_label)
-    settings = dict(zip(SHARED_PARAMETERS, given, strict=True))
+    shared = (constraints, min_group_size, threshold, pos_label, favorable_label)
+    settings = dict(zip(SHARED_PARAMETERS, shared, strict=True))
     reference = _reference(named.values(), estimator, settings)
     fit_rows = RawRows(X, y, sensitive_features)
-    eval_rows = RawRows(X_eval, y_eval, sensitive_features_eval)
+    given = RawRows(X_eval, y_eval, sensitive_features_eval)
     frontiers: dict[str, Frontier] = {}
     failures: dict[str, str] = {}
     with each_warning_once(), progress_bar("compare", progress, "methods") as report:
-        common = _CommonRows(reference, fit_rows, eval_rows)
+        # an error in the rows is raised before any method is fitted
+        measured, rows_word = choose_evaluated(fit_rows, given)
+        reference.fit(X, y, sensitive_features=sensitive_features)
+        base, compared = reference._read_rows(measured.X).base, compared_groups(reference, fit_rows)
+        rows = read_evaluation_rows(reference, compared, base, measured, rows_word)
         for done, (name, method) in enumerate(named.items()):
             try:
-                frontiers[name] = common.frontier(method)
+                if isinstance(method, BaseUpdate):
+                    update = clone(method)
+                    if "progress" in update.get_params():
+                        update.set_params(progress=False)
+                    told = {"describe": False, **fit_rows.by_name(), **given.by_name("_eval")}
+                    frontiers[name] = frontier(update, **told)
+                else:
+                    known = measured, rows, reference
+                    frontiers[name] = _classifier_frontier(method, fit_rows, *known)
             except AssertionError:  # an update below its limit is a bug, not a failure of a method
                 raise
             except Exception as error:  # a user's method may raise anything
@@ -151,7 +163,7 @@ def compare(
         raise InputError(f"No method could be fitted: {failures}")
     updates = [name for name, method in named.items() if isinstance(method, BaseUpdate)]
     left_out = methods.left_out if isinstance(methods, Lineup) else {}
-    return Comparison(frontiers, common.rows, failures, updates, left_out)
+    return Comparison(frontiers, rows, failures, updates, left_out)
 
 
 def _check_known_groups(methods: Iterable[Any], X: Any, sensitive_features: Any) -> None:
@@ -250,73 +262,47 @@ def _check_same(owner: str, first: BaseUpdate, settings: Mapping[str, Any]) -> N
         )
 
 
-class _CommonRows:
-    """The rows on which all methods are fitted and measured, and the base model.
+def _classifier_frontier(
+    classifier: Any, fit_rows: RawRows, given: RawRows, rows: EvaluationRows, base: _BaseModel
+) -> Frontier:
+    """Return the frontier of a classifier that is no update: a single point.
 
-    `given` are the rows to measure on as the user passed them, `measured` those that methods are
-    measured on; `rows` are the same after reading. An error in them is raised before any method is
-    fitted.
+    `given` are the rows that it is measured on, as the user passed them; `rows` are the same.
     """
+    begin = perf_counter()
+    fitted = _fitted(classifier, fit_rows)
+    fit_seconds = perf_counter() - begin
+    needs_groups = _takes_groups(fitted.predict)
+    groups = {"sensitive_features": given.sensitive_features} if needs_groups else {}
+    after = as_decisions(_decisions(fitted, given.X, groups, base))
+    return Frontier(
+        [Point(FittedCandidate({}, fitted), after)],
+        rows,
+        fit_seconds=fit_seconds,
+        needs_sensitive_features=needs_groups,
+    )
 
-    def __init__(self, reference: _BaseModel, fit_rows: RawRows, given: RawRows) -> None:
-        self.reference, self.fit_rows, self.given = reference, fit_rows, given
-        self.measured, rows_word = choose_evaluated(fit_rows, given)
-        reference.fit(fit_rows.X, fit_rows.y, sensitive_features=fit_rows.sensitive_features)
-        base = reference._read_rows(self.measured.X).base
-        compared = compared_groups(reference, fit_rows)
-        self.rows = read_evaluation_rows(reference, compared, base, self.measured, rows_word)
 
-    def frontier(self, method: Any) -> Frontier:
-        """Return the frontier of an update; another classifier has a frontier of one point."""
-        if not isinstance(method, BaseUpdate):
-            return self._classifier_frontier(method)
-        update = clone(method)
-        if "progress" in update.get_params():
-            update.set_params(progress=False)
-        return frontier(
-            update,
-            self.fit_rows.X,
-            self.fit_rows.y,
-            sensitive_features=self.fit_rows.sensitive_features,
-            **self.given.by_name("_eval"),
-            describe=False,
+def _decisions(classifier: Any, X: Any, groups: dict[str, Any], base: _BaseModel) -> Decisions:
+    """Return decisions, or probabilities of a positive one where a classifier has them."""
+    name, n = type(classifier).__name__, n_rows_of(X)
+    if hasattr(classifier, "decision_proba"):
+        proba = classifier.decision_proba(X, **groups)
+        return check_decisions(proba, n, f"decision_proba of {name}")
+    # Fairlearn's randomised classifiers have probabilities in this method only
+    predict_proba = getattr(classifier, "_pmf_predict", None)
+    if predict_proba is not None:
+        proba = np.asarray(predict_proba(X, **groups))[:, 1]
+        return check_decisions(proba, n, f"_pmf_predict of {name}")
+    labels = read_labels(classifier.predict(X, **groups), f"predict of {name}")
+    check_length(labels, f"predict of {name}", n)
+    known = base.classes_.tolist()
+    unknown = [value for value in distinct_labels(labels) if value not in known]
+    if unknown:
+        raise InputError(
+            f"predict of {name} returned {unknown[0]!r}; the base model's labels are {known}."
         )
-
-    def _classifier_frontier(self, classifier: Any) -> Frontier:
-        begin = perf_counter()
-        fitted = _fitted(classifier, self.fit_rows)
-        fit_seconds = perf_counter() - begin
-        needs_groups = _takes_groups(fitted.predict)
-        after = as_decisions(self._decisions(fitted, needs_groups))
-        return Frontier(
-            [Point(FittedCandidate({}, fitted), after)],
-            self.rows,
-            fit_seconds=fit_seconds,
-            needs_sensitive_features=needs_groups,
-        )
-
-    def _decisions(self, classifier: Any, needs_groups: bool) -> Decisions:
-        """Return decisions, or probabilities of a positive one where a classifier has them."""
-        X, _, sensitive_features = self.measured
-        groups = {"sensitive_features": sensitive_features} if needs_groups else {}
-        name, n = type(classifier).__name__, len(self.rows.before)
-        if hasattr(classifier, "decision_proba"):
-            proba = classifier.decision_proba(X, **groups)
-            return check_decisions(proba, n, f"decision_proba of {name}")
-        # Fairlearn's randomised classifiers have probabilities in this method only
-        predict_proba = getattr(classifier, "_pmf_predict", None)
-        if predict_proba is not None:
-            proba = np.asarray(predict_proba(X, **groups))[:, 1]
-            return check_decisions(proba, n, f"_pmf_predict of {name}")
-        labels = read_labels(classifier.predict(X, **groups), f"predict of {name}")
-        check_length(labels, f"predict of {name}", n)
-        known = self.reference.classes_.tolist()
-        unknown = [value for value in distinct_labels(labels) if value not in known]
-        if unknown:
-            raise InputError(
-                f"predict of {name} returned {unknown[0]!r}; the base model's labels are {known}."
-            )
-        return np.asarray(labels == self.reference._pos_label, dtype=bool)
+    return np.asarray(labels == base._pos_label, dtype=bool)
 
 
 def _fitted(classifier: Any, rows: RawRows) -> Any:

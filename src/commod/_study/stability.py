@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -146,23 +146,86 @@ def stability(
             f"{type(update).__name__} decides by group: pass sensitive_features_eval with the "
             "group of each row of X_eval."
         )
-    refits = _Refits(update, sampler, rows, compared_groups(update, sampler.rows))
-    reference = refits.changes_of(update).changed if hasattr(update, "status_") else None
-    interrupted = refits.run(n_refits, check_seed(random_state), progress)
-    result = refits.result(
+    reference = _changes_of(update, rows).changed if hasattr(update, "status_") else None
+    compared, random = compared_groups(update, sampler.rows), check_seed(random_state)
+    measured: EvaluationRows | None = None
+    refits: list[tuple[ChangedDecisions, Scorecard | None]] = []  # that worked
+    errors: list[Exception] = []
+    messages: dict[str, list[str]] = {}
+    try:
+        with progress_bar("stability", progress, "refits") as report:
+            for done in range(n_refits):
+                drawn = sampler.draw(random)  # before the copy, which may draw a seed
+                model = sampler.unfitted_copy(update, random)
+                changes = _fit(model, drawn, rows, errors, messages)
+                needs_labels = model._stated().needs_labels and rows.y is None
+                is_first = changes is not None and not refits
+                if is_first and rows.sensitive_features is not None and not needs_labels:
+                    base = model._read_base(rows.X)
+                    measured = read_evaluation_rows(model, compared, base, rows, "")
+                if changes is not None:
+                    refits.append((changes, getattr(model, "scorecard_", None)))
+                if report is not None:
+                    report(done + 1, n_refits)
+    except KeyboardInterrupt:
+        if len(refits) < 2:
+            raise
+        warnings.warn(
+            f"Interrupted after {len(refits)} of {n_refits} refits. The result holds these.",
+            InterruptionWarning,
+            stacklevel=2,
+        )
+    return _counted(
+        refits,
+        errors,
+        measured,
         n_asked=n_refits,
         sample=sample_text,
         rows_word=rows_word,
         constraints=update._stated().constraints[0].name,
         reference=reference,
+        warnings=messages,
     )
-    if interrupted:
-        warnings.warn(
-            f"Interrupted after {result.n_refits} of {n_refits} refits. The result holds these.",
-            InterruptionWarning,
-            stacklevel=2,
-        )
-    return result
+
+
+def _counted(
+    refits: Sequence[tuple[ChangedDecisions, Scorecard | None]],
+    errors: Sequence[Exception],
+    measured: EvaluationRows | None,
+    **known: Any,
+) -> Stability:
+    """Return the counts of refits, on rows whose fairness is measured if these are given.
+
+    Fewer than two refits are refused, with the first error of the others.
+    """
+    failures = tuple(f"{type(error).__name__}: {error}" for error in errors)
+    if len(refits) < 2:
+        raise InputError(
+            f"{len(errors)} of {known['n_asked']} refits failed, and at least 2 are needed. The "
+            f"first error is: {failures[0]}"
+        ) from errors[0]
+    fairness = [math.nan] * len(refits)
+    if measured is not None:
+        after = (measured.before ^ changes.changed for changes, _ in refits)
+        fairness = [measured.people.fairness(decisions) for decisions in after]
+    gains = np.array([changes.gain for changes, _ in refits])
+    losses = np.array([changes.loss for changes, _ in refits])
+    columns, terms = count_uses([scorecard for _, scorecard in refits])
+    return Stability(
+        n_refits=len(refits),
+        gain_share=gains.mean(axis=0),
+        loss_share=losses.mean(axis=0),
+        change_share=(gains | losses).mean(axis=0),
+        agreement=agreement_of(gains | losses),
+        columns=columns,
+        terms=terms,
+        fairness=np.array(fairness),
+        change_rate=(gains | losses).mean(axis=1),
+        failures=failures,
+        outcome="" if measured is None else measured.outcome,
+        left_out="" if measured is None else measured.left_out_text,
+        **known,
+    )
 
 
 def _read_sample(sample: Any) -> tuple[float | None, str]:
@@ -180,108 +243,40 @@ def _read_sample(sample: Any) -> tuple[float | None, str]:
     )
 
 
-@dataclass
-class _Refits:
-    """Refits an update; lists have an entry per successful refit.
+def _changes_of(model: BaseUpdate, rows: RawRows) -> ChangedDecisions:
+    """Return whom a fitted update changes among some people."""
+    if get_tags(model).needs_sensitive_features:
+        return model.changes(rows.X, sensitive_features=rows.sensitive_features)
+    return model.changes(rows.X)
 
-    `rows` are the people whose decisions are counted; fairness compares the groups in `compared`.
+
+def _fit(
+    model: BaseUpdate,
+    drawn: dict[str, Any],
+    rows: RawRows,
+    errors: list[Exception],
+    messages: dict[str, list[str]],
+) -> ChangedDecisions | None:
+    """Return whom a model changes that is fitted on the drawn rows; None if it fails.
+
+    Its error and its warnings are added to `errors` and `messages`.
     """
-
-    update: BaseUpdate
-    sampler: RowSampler
-    rows: RawRows
-    compared: list[Hashable]
-    evaluation: EvaluationRows | None = None
-    changes: list[ChangedDecisions] = field(default_factory=list)
-    scorecards: list[Scorecard | None] = field(default_factory=list)
-    errors: list[Exception] = field(default_factory=list)
-    messages: dict[str, list[str]] = field(default_factory=dict)
-
-    def run(self, n_refits: int, random: np.random.RandomState, progress: bool | None) -> bool:
-        """Refit n times; return whether an interrupt ended the work with at least two refits."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         try:
-            with progress_bar("stability", progress, "refits") as report:
-                for done in range(n_refits):
-                    self._refit(random)
-                    if report is not None:
-                        report(done + 1, n_refits)
-        except KeyboardInterrupt:
-            if len(self.changes) < 2:
-                raise
-            return True
-        return False
-
-    def _refit(self, random: np.random.RandomState) -> None:
-        drawn = self.sampler.draw(random)  # before the copy, which may draw a seed
-        model = self.sampler.unfitted_copy(self.update, random)
-        changes = self._fit(model, drawn)
-        if changes is None:
-            return
-        needs_labels = model._stated().needs_labels and self.rows.y is None
-        if not self.changes and self.rows.sensitive_features is not None and not needs_labels:
-            base = model._read_base(self.rows.X)
-            self.evaluation = read_evaluation_rows(model, self.compared, base, self.rows, "")
-        self.changes.append(changes)
-        self.scorecards.append(getattr(model, "scorecard_", None))
-
-    def _fit(self, model: BaseUpdate, drawn: dict[str, Any]) -> ChangedDecisions | None:
-        """Fit one model and return whom it changes; keep its error and return None if it fails."""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                changes = self.changes_of(model.fit(**drawn))
-            except Exception as error:
-                self.errors.append(error)
-                changes = None
-        if any(issubclass(w.category, InterruptionWarning) for w in caught):
-            raise KeyboardInterrupt  # training caught the interrupt; the model is half trained
-        kinds = {(w.category, str(w.message)) for w in caught}
-        for category, message in sorted(kinds, key=lambda kind: (kind[0].__name__, kind[1])):
-            messages = self.messages.setdefault(category.__name__, [])
-            # every refit edits the same base model, so what it says about that is said once
-            if not (messages and issubclass(category, BaseModelWarning)):
-                messages.append(message)
-        return changes
-
-    def changes_of(self, model: BaseUpdate) -> ChangedDecisions:
-        """Return whom a fitted update changes."""
-        if get_tags(model).needs_sensitive_features:
-            return model.changes(self.rows.X, sensitive_features=self.rows.sensitive_features)
-        return model.changes(self.rows.X)
-
-    def result(self, *, n_asked: int, **request: Any) -> Stability:
-        """Return the counts; raise an error if fewer than two refits worked."""
-        if len(self.changes) < 2:
-            first = self.errors[0]
-            raise InputError(
-                f"{len(self.errors)} of {n_asked} refits failed, and at least 2 are needed. The "
-                f"first error is: {type(first).__name__}: {first}"
-            ) from first
-        measured = self.evaluation
-        fairness = [math.nan] * len(self.changes)
-        if measured is not None:
-            after = (measured.before ^ changes.changed for changes in self.changes)
-            fairness = [measured.people.fairness(decisions) for decisions in after]
-        gains = np.array([changes.gain for changes in self.changes])
-        losses = np.array([changes.loss for changes in self.changes])
-        columns, terms = count_uses(self.scorecards)
-        return Stability(
-            n_refits=len(self.changes),
-            n_asked=n_asked,
-            gain_share=gains.mean(axis=0),
-            loss_share=losses.mean(axis=0),
-            change_share=(gains | losses).mean(axis=0),
-            agreement=agreement_of(gains | losses),
-            columns=columns,
-            terms=terms,
-            fairness=np.array(fairness),
-            change_rate=(gains | losses).mean(axis=1),
-            failures=tuple(f"{type(error).__name__}: {error}" for error in self.errors),
-            warnings=self.messages,
-            outcome="" if measured is None else measured.outcome,
-            left_out="" if measured is None else measured.left_out_text,
-            **request,
-        )
+            changes = _changes_of(model.fit(**drawn), rows)
+        except Exception as error:
+            errors.append(error)
+            changes = None
+    if any(issubclass(w.category, InterruptionWarning) for w in caught):
+        raise KeyboardInterrupt  # training caught the interrupt; the model is half trained
+    kinds = {(w.category, str(w.message)) for w in caught}
+    for category, message in sorted(kinds, key=lambda kind: (kind[0].__name__, kind[1])):
+        known = messages.setdefault(category.__name__, [])
+        # every refit edits the same base model, so what it says about that is said once
+        if not (known and issubclass(category, BaseModelWarning)):
+            known.append(message)
+    return changes
 
 
 # ---------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import warnings
 import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -219,49 +218,33 @@ def _open(update: Update, rows: LoadedRows, report: Path, printer: DemoPrinter) 
 # The printer
 
 
-@dataclass(frozen=True)
-class GroupBar:
-    """The share of one group before the update and, where it is known, after it."""
+GroupBar: TypeAlias = tuple[str, float] | tuple[str, float, float]  # name, share before and after
 
-    name: str
-    before: float
-    after: float | None = None
+# The characters of a picture: a kept, a gained and a lost part of a share, the target, an arrow.
+MARKS = ("█", "▒", "·", "┆", "→")
+ASCII = ("#", "+", ".", "|", "->")
 
 
-@dataclass(frozen=True)
-class Marks:
-    """The characters of a picture: a kept, a gained and a lost part of a share, and the target."""
-
-    kept: str = "█"
-    gained: str = "▒"
-    lost: str = "·"
-    target: str = "┆"
-    arrow: str = "→"
-
-
-ASCII = Marks("#", "+", ".", "|", "->")
-
-
-def bar_line(bar: GroupBar, target: float | None, marks: Marks) -> tuple[str, str, str]:
+def bar_line(bar: GroupBar, target: float | None, marks: Sequence[str]) -> tuple[str, str, str]:
     """Return name, bar and figures of one group; the bar always has WIDTH characters.
 
     Examples
     --------
-    >>> bar_line(GroupBar("women", 0.25, 0.5), 0.6, ASCII)
+    >>> bar_line(("women", 0.25, 0.5), 0.6, ASCII)
     ('women             ', '##########++++++++++    |               ', '25.0% -> 50.0%')
     """
-    after = bar.before if bar.after is None else bar.after
-    ends = [round(WIDTH * share) for share in (min(bar.before, after), max(bar.before, after))]
-    moved = marks.gained if after > bar.before else marks.lost
-    cells = list((marks.kept * ends[0] + moved * (ends[1] - ends[0])).ljust(WIDTH))
+    name, *shares = bar
+    before, after = shares[0], shares[-1]
+    kept, gained, lost, goal, arrow = marks
+    ends = [round(WIDTH * share) for share in (min(shares), max(shares))]
+    moved = gained if after > before else lost
+    cells = list((kept * ends[0] + moved * (ends[1] - ends[0])).ljust(WIDTH))
     if target is not None:
         position = min(round(WIDTH * target), WIDTH - 1)
         if cells[position] == " ":  # a longer bar covers the mark
-            cells[position] = marks.target
-    figures = f"{bar.before:.1%}"
-    if bar.after is not None:
-        figures += f" {marks.arrow} {bar.after:.1%}"
-    name = bar.name if len(bar.name) <= NAME_WIDTH else bar.name[: NAME_WIDTH - 1] + "…"
+            cells[position] = goal
+    figures = f" {arrow} ".join(f"{share:.1%}" for share in shares)
+    name = name if len(name) <= NAME_WIDTH else name[: NAME_WIDTH - 1] + "…"
     return name.ljust(NAME_WIDTH), "".join(cells), figures
 
 
@@ -271,7 +254,7 @@ class DemoPrinter:
     def __init__(self) -> None:
         self.console = console()
         self.console.width = min(self.console.width, MAX_WIDTH)
-        self.marks = ASCII if self.console.options.ascii_only else Marks()
+        self.marks = ASCII if self.console.options.ascii_only else MARKS
 
     def title(self, text: str) -> None:
         """Print a heading."""
@@ -302,11 +285,7 @@ class DemoPrinter:
             name, cells, figures = bar_line(bar, target, self.marks)
             line = Text(f"  {self._shown(name)} ")
             line.append(cells)
-            for mark, style in (
-                (self.marks.kept, "cyan"),
-                (self.marks.gained, "bold green"),
-                (self.marks.lost, "bold red"),
-            ):
+            for mark, style in zip(self.marks, ("cyan", "bold green", "bold red"), strict=False):
                 line.highlight_regex(f"{re.escape(mark)}+", style)
             line.append(f" {figures}")
             self.console.print(line, no_wrap=True)
@@ -371,9 +350,7 @@ def _print_problem(printer: DemoPrinter, audit: Audit) -> None:
             "The model was trained without race. Of the people who are not arrested again, it "
             "calls more African-American people “high risk”, as ProPublica found:"
         )
-        printer.bars(
-            [GroupBar(group.name, _false_alarms(group, audit)[0]) for group in audit.groups]
-        )
+        printer.bars([(group.name, _false_alarms(group, audit)[0]) for group in audit.groups])
         return
     printer.text(
         "The model was trained without race. It calls African-American people “low risk” less "
@@ -382,11 +359,11 @@ def _print_problem(printer: DemoPrinter, audit: Audit) -> None:
     rates = [group.favorable_before.value or 0.0 for group in audit.groups]
     names = [group.name for group in audit.groups]
     goal = None if fairness.bound is None else fairness.bound * max(rates)
-    printer.bars([GroupBar(*pair) for pair in zip(names, rates, strict=True)], goal)
+    printer.bars(list(zip(names, rates, strict=True)), goal)
     if goal is not None and fairness.before.value is not None:
         printer.text(
             f"The P-rule is {fairness.before.value:.2f}: the lowest rate divided by the highest. "
-            f"The target is {fairness.bound:g}, or {goal:.1%} here ({printer.marks.target})."
+            f"The target is {fairness.bound:g}, or {goal:.1%} here ({printer.marks[3]})."
         )
 
 
@@ -395,14 +372,14 @@ def _print_update(printer: DemoPrinter, audit: Audit) -> None:
     from commod._reporting.render.texts import asked_expected_measured
 
     printer.title("2. The update")
-    bars = []
+    bars: list[GroupBar] = []
     for group in audit.groups:
         shares = (
             _false_alarms(group, audit)
             if _counts_errors(audit)
             else (group.favorable_before.value or 0.0, group.favorable_after.value or 0.0)
         )
-        bars.append(GroupBar(group.name, *shares))
+        bars.append((group.name, *shares))
     printer.bars(bars)
     if line := asked_expected_measured(audit):
         fairness = audit.fairness[0]

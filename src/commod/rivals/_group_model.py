@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -97,11 +97,10 @@ class GroupProbabilityRival(TermsRival, AwareRival):
         has_rows = rows.cells(self._constraint).totals(rows.weight) > 0
         return bool(has_rows.all() and (self.shares_ > 0).all())
 
-    def _sentence(self) -> str:
-        text = super()._sentence()
+    def _remarks(self) -> Iterator[str]:
+        yield from super()._remarks()
         if not (self.shares_ > 0).all():
-            text += " Nothing changes: for one of the groups, every row has probability 0."
-        return text
+            yield "Nothing changes: for one of the groups, every row has probability 0."
 
     # -- deciding -------------------------------------------------------------------------------
 
@@ -314,7 +313,7 @@ def softmax_regression(
     rows = np.arange(len(codes))
 
     def loss(v: Floats) -> tuple[float, Floats]:
-        table = root.solve(v.reshape(start.shape))
+        table = solve_root(root, v.reshape(start.shape))
         logits = matrix @ table[:-1] + table[-1]
         logits -= logits.max(axis=1, keepdims=True)
         true_logits = logits[rows, codes]
@@ -326,10 +325,12 @@ def softmax_regression(
         slope[rows, codes] -= 1
         slope *= share[:, None]
         gradient = np.vstack([matrix.T @ slope, slope.sum(axis=0)]) + shrinkage
-        return float(value), root.solve(gradient, trans="T").ravel()
+        return float(value), solve_root(root, gradient, trans="T").ravel()
 
-    optimum = minimize(loss, root.times(start).ravel(), jac=True, method="L-BFGS-B", options=STOP)
-    table = root.solve(np.asarray(optimum.x).reshape(start.shape))
+    optimum = minimize(
+        loss, times_root(root, start).ravel(), jac=True, method="L-BFGS-B", options=STOP
+    )
+    table = solve_root(root, np.asarray(optimum.x).reshape(start.shape))
     return table[:-1], table[-1]
 
 
@@ -380,26 +381,22 @@ def mean_products(matrix: Any, share: Floats) -> Floats:
     return products
 
 
-@dataclass(frozen=True)
-class Root:
-    """A root U of a positive definite matrix UᵀU: triangular (d, d), or its diagonal (d,)."""
+# A root U of a positive definite matrix UᵀU is triangular (d, d), or its diagonal (d,).
 
-    root: Floats
 
-    def times(self, v: Floats) -> Floats:
-        """Return Uv for v of shape (d,) or (d, K)."""
-        return np.asarray(self.root @ v if self.root.ndim > 1 else (self.root * v.T).T)
+def times_root(root: Floats, v: Floats) -> Floats:
+    """Return Uv for v of shape (d,) or (d, K)."""
+    return np.asarray(root @ v if root.ndim > 1 else (root * v.T).T)
 
-    def solve(self, v: Floats, trans: Any = "N") -> Floats:
-        """Return U⁻¹v, or the same for Uᵀ, for v of shape (d,) or (d, K)."""
-        if self.root.ndim > 1:
-            return np.asarray(solve_triangular(self.root, v, trans=trans))
-        return np.asarray((v.T / self.root).T)
+
+def solve_root(root: Floats, v: Floats, trans: Any = "N") -> Floats:
+    """Return U⁻¹v, or the same for Uᵀ, for v of shape (d,) or (d, K)."""
+    return np.asarray(solve_triangular(root, v, trans=trans) if root.ndim > 1 else (v.T / root).T)
 
 
 def curvature_root(
     matrix: Any, share: Floats, penalty: Floats, spread: float, least: float = 0.0
-) -> Root:
+) -> Floats:
     """Return a root of a log loss's approximate second derivative, which all classes share.
 
     It is `spread` times the mean products of the columns, and `penalty` (d + 1,) on its diagonal.
@@ -413,7 +410,7 @@ def curvature_root(
     diagonal = spread * np.append(squares.T @ share, share.sum()) + penalty
     diagonal += least * np.maximum(diagonal, least * diagonal.max())
     if len(diagonal) > MANY_COLUMNS:
-        return Root(np.sqrt(diagonal))
+        return np.asarray(np.sqrt(diagonal))
     curvature = spread * mean_products(matrix, share)
     np.fill_diagonal(curvature, diagonal)
-    return Root(np.asarray(cholesky(curvature)))
+    return np.asarray(cholesky(curvature))

@@ -126,11 +126,11 @@ class AdversarialDebiasing(NewModelRival, TrainedRival):
 
     new_model = "network_"
 
-    @property
-    def default_strengths(self) -> tuple[float, ...]:
-        """Return 0 and weights of the adversary from nearly no effect to near parity."""
-        low = (0.0, 0.01, 0.03, 0.05, 0.07, 0.085, 0.1, 0.12, 0.15, 0.175)
-        return (*low, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 8.0)
+    # from nearly no effect to near parity
+    default_strengths = (
+        *(0.0, 0.01, 0.03, 0.05, 0.07, 0.085, 0.1, 0.12, 0.15, 0.175, 0.2, 0.25, 0.3, 0.4),
+        *(0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 8.0),
+    )
 
     # -- learning -------------------------------------------------------------------------------
 

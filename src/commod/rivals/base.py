@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
@@ -88,7 +88,8 @@ class Rival(BaseUpdate):
     Attributes
     ----------
     default_strengths : tuple of float
-        The sweep of `frontier` and `compare`, from no change (0) to the strongest useful value.
+        The sweep of `frontier` and `compare`, from no change (0) to the strongest useful value. It
+        may be a property that depends on parameters.
     needs_sensitive_features : bool
         Whether `predict` takes the sensitive features.
     randomised : bool
@@ -129,6 +130,7 @@ class Rival(BaseUpdate):
     needs_group_in_model: ClassVar[bool] = False
     trained_anew: ClassVar[bool] = False
     largest_strength: ClassVar[float] = LARGEST_WEIGHT
+    default_strengths: ClassVar[tuple[float, ...]] = tuple(i / 30 for i in range(31))
     _draw_seed = 0
 
     def _stated(self) -> AllOf:
@@ -163,11 +165,6 @@ class Rival(BaseUpdate):
         """Return decisions (booleans), or probabilities of a positive decision, shape (n,)."""
 
     # -- what a rival may override --------------------------------------------------------------
-
-    @property
-    def default_strengths(self) -> tuple[float, ...]:
-        """Return the sweep of `strength` for `frontier` and `compare`: 0 to 1 in 30 steps."""
-        return tuple(i / 30 for i in range(31))
 
     def _check_base_model(self) -> None:
         """Raise an error where the method cannot work with the base model, before any work.
@@ -353,12 +350,14 @@ class Rival(BaseUpdate):
         return tags
 
     def _sentence(self) -> str:
-        text = super()._sentence()
+        return " ".join([super()._sentence(), *self._remarks()])
+
+    def _remarks(self) -> Iterator[str]:
+        """Yield what `status_` says beside the figures, sentence by sentence."""
         if self.randomised:
-            text += " Random draws decide some rows: these figures are expected values."
+            yield "Random draws decide some rows: these figures are expected values."
         if self.needs_sensitive_features:
-            text += " Every decision needs the sensitive features."
-        return text
+            yield "Every decision needs the sensitive features."
 
     # -- internal interface: see updates/_interface.py ---------------------------------------------
 

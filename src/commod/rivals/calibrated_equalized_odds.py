@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -174,14 +174,15 @@ class CalibratedEqualizedOdds(AwareRival):
             "Check that the scores are calibrated in every group, or choose another cost."
         )
 
-    def _sentence(self) -> str:
-        parts = [super()._sentence(), self._infeasibility()]
+    def _remarks(self) -> Iterator[str]:
+        yield from super()._remarks()
+        if infeasible := self._infeasibility():
+            yield infeasible
         if np.isnan(self.costs_).any():
-            parts.append(
-                f"Nothing changes: a group has no row to measure the {COST_NAMES[self.cost_]} "
-                "cost on."
+            yield (
+                f"Nothing changes: a group has no row to measure the {COST_NAMES[self.cost_]} cost "
+                "on."
             )
-        return " ".join(filter(None, parts))
 
     # -- deciding -------------------------------------------------------------------------------
 

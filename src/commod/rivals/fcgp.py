@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -207,11 +207,10 @@ class FCGP(ScoredRival, TermsRival):
         edited = np.clip(rows.scores_at_half + change, 0.0, 1.0)
         return np.where(change == 0, rows.base.scores, from_half(edited, rows.base.threshold))
 
-    def _sentence(self) -> str:
-        text = super()._sentence()
+    def _remarks(self) -> Iterator[str]:
+        yield from super()._remarks()
         if self._fitted_param("strength") > 0 and not self.n_gains_ + self.n_losses_:
-            text += " Nothing changes: no better noise changes a decision on the fit rows."
-        return text
+            yield "Nothing changes: no better noise changes a decision on the fit rows."
 
 
 @dataclass(frozen=True, eq=False)

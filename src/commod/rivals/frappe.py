@@ -156,10 +156,8 @@ class FRAPPE(ScoredRival, TrainedRival):
     batch_size: int = number(512, low=1, whole=True)
     learning_rate: float = number(0.02, low=0.0, high=LARGEST_WEIGHT, include="right")
 
-    @property
-    def default_strengths(self) -> tuple[float, ...]:
-        """Return 0 and powers of √2, from hardly a change to near parity."""
-        return (0.0, *(2.0 ** (i / 2) for i in range(-10, 12)))
+    # from hardly a change to near parity
+    default_strengths = (0.0, *(2.0 ** (i / 2) for i in range(-10, 12)))
 
     # -- learning -------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,7 +115,7 @@ class IndividualGroupDebiasing(ScoredRival, AwareRival):
     largest_strength = 1.0
 
     @property
-    def default_strengths(self) -> tuple[float, ...]:
+    def default_strengths(self) -> tuple[float, ...]:  # type: ignore[override]
         """Return 1 − τ from 0 to 1, denser where τ is small: most models have small biases.
 
         A detector is trained for each τ, so the sweep with a detector has half as many values.
@@ -208,15 +209,14 @@ class IndividualGroupDebiasing(ScoredRival, AwareRival):
         other = self._if_privileged(rows)
         return at_half(other.scores, other.threshold) - rows.scores_at_half
 
-    def _sentence(self) -> str:
-        text = super()._sentence()
+    def _remarks(self) -> Iterator[str]:
+        yield from super()._remarks()
         if self._largest_bias <= 0:
-            text += (
-                f" No row would score higher with {self._fitted_param('group_column')!r} of the "
+            yield (
+                f"No row would score higher with {self._fitted_param('group_column')!r} of the "
                 "privileged group: the base model does not read this column, or does not favour "
                 "that group."
             )
-        return text
 
     # -- deciding -------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -158,13 +158,12 @@ class LeafRelabelling(Rival):
         leaves = rows.remember(model, lambda: tree.apply(inputs_of_last_step(model, rows.X)))
         return np.asarray(leaves, dtype=np.intp)
 
-    def _sentence(self) -> str:
-        text = super()._sentence()
+    def _remarks(self) -> Iterator[str]:
+        yield from super()._remarks()
         if np.isnan(self.discrimination_):
-            text += " Nothing changes: a group has no weight, so its rate is undefined."
+            yield "Nothing changes: a group has no weight, so its rate is undefined."
         elif self.discrimination_ < 0:
-            text += " The group with the lower rate has the higher one now."
-        return text
+            yield "The group with the lower rate has the higher one now."
 
 
 def leaf_effects(

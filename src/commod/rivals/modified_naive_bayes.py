@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Self
@@ -201,13 +201,12 @@ class ModifiedNaiveBayes(NewModelRival, AwareRival):
     def _way_out_of_collapse(self) -> str:
         return "Lower the strength or delta, or try the other variant."
 
-    def _sentence(self) -> str:
-        text = super()._sentence()
+    def _remarks(self) -> Iterator[str]:
+        yield from super()._remarks()
         if not self._is_reached:
-            text += " The steps ended before the rates were close enough: no count could move."
+            yield "The steps ended before the rates were close enough: no count could move."
         elif self.encoding_ is not None and self.n_iter_ == 0:
-            text += " No count moved: the decisions are those of plain naive Bayes."
-        return text
+            yield "No count moved: the decisions are those of plain naive Bayes."
 
     # -- deciding -------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -221,13 +221,13 @@ class MultiaccuracyBoost(ScoredRival, TermsRival):
             self.points_[positive] = table[:-1] / scale
             self.intercepts_[positive] = table[-1] - self.points_[positive] @ mean
 
-    def _sentence(self) -> str:
+    def _remarks(self) -> Iterator[str]:
+        yield from super()._remarks()
         n_tried = len(self.accuracies_) - 1
         audit = "passes" if self.audit_passed_ else "does not pass"
-        text = f"{super()._sentence()} The last of {n_of(n_tried, 'round')} {audit} the audit."
+        yield f"The last of {n_of(n_tried, 'round')} {audit} the audit."
         if n_tried > self.n_iter_:
-            text += f" The best held-out accuracy is that of {n_of(self.n_iter_, 'round')}."
-        return text
+            yield f"The best held-out accuracy is that of {n_of(self.n_iter_, 'round')}."
 
     # -- deciding -------------------------------------------------------------------------------
 

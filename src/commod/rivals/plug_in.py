@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -369,15 +369,14 @@ class BayesPlugIn(LPP):
         missing = self._constraint.shortfall(self.fairness_, self.target_)
         self.reached_ = bool(missing <= ROUNDING)
 
-    def _sentence(self) -> str:
-        text = super()._sentence()
+    def _remarks(self) -> Iterator[str]:
+        yield from super()._remarks()
         if self._constraint.shortfall(self.fairness_, self.target_) > ROUNDING:
-            text += (
-                f" The target, {self._compared_text().metric} {self._constraint.sign} "
-                f"{self.target_:.4g}, was not reached: "
-                f"{self.fairness_:.4g} is the fairest value on the path of multipliers."
+            yield (
+                f"The target, {self._compared_text().metric} {self._constraint.sign} "
+                f"{self.target_:.4g}, was not reached: {self.fairness_:.4g} is the fairest value "
+                "on the path of multipliers."
             )
-        return text
 
 
 # ---------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -130,11 +130,10 @@ class FairScoreTransformer(ScoredRival, GroupProbabilityRival):
                 start, prices = best_prices(self._dual(means, model.tolerance_), start)
                 model.multipliers_ = prices.reshape(self.shares_.shape)
 
-    def _sentence(self) -> str:
-        text = super()._sentence()
+    def _remarks(self) -> Iterator[str]:
+        yield from super()._remarks()
         if np.isnan(self.tolerance_) and (self.shares_ > 0).all():
-            text += " Nothing changes: one of the groups has no rows with one of the true labels."
-        return text
+            yield "Nothing changes: one of the groups has no rows with one of the true labels."
 
     # -- deciding -------------------------------------------------------------------------------
 

@@ -164,10 +164,8 @@ class RNF(NewModelRival, TrainedRival):
     needs_network = True
     new_model = "head_"
 
-    @property
-    def default_strengths(self) -> tuple[float, ...]:
-        """Return 0 and weights α from nearly no effect to near parity."""
-        return (0.0, *(2.0 ** (i / 3) for i in range(-18, 1)), 2.0, 4.0)
+    # from nearly no effect to near parity
+    default_strengths = (0.0, *(2.0 ** (i / 3) for i in range(-18, 1)), 2.0, 4.0)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

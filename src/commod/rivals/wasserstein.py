@@ -18,10 +18,11 @@ from commod._data.encoding import Encoding
 from commod.exceptions import InputError
 from commod.metrics._constraint import PARITY
 from commod.rivals._group_model import (
-    Root,
     curvature_root,
     moments_of_numbers,
+    solve_root,
     term_matrix,
+    times_root,
 )
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals._trained import NewModelRival, is_logistic_regression, last_step, model_inputs
@@ -376,10 +377,8 @@ class WassersteinLogisticRegression(NewModelRival):
     known_constraints = (PARITY,)
     new_model = "regression_"
 
-    @property
-    def default_strengths(self) -> tuple[float, ...]:
-        """Return 0 and weights of the penalty from a small effect to near parity."""
-        return (0.0, 0.125, 0.25, 0.5, *(2.0 ** (i / 4) for i in range(17)))
+    # from a small effect to near parity
+    default_strengths = (0.0, 0.125, 0.25, 0.5, *(2.0 ** (i / 4) for i in range(17)))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -565,15 +564,15 @@ class WassersteinLoss:
         return np.unique(self.group[self.rows], return_inverse=True)[1]
 
     @cached_property
-    def root(self) -> Root:
+    def root(self) -> Floats:
         """Return U."""
         penalty = np.append(np.full(self.matrix.shape[1], self.ridge), 0.0)
         return curvature_root(self.matrix, self.share, penalty, 1 / 4, LEAST_CURVATURE)
 
     def __call__(self, v: Floats, strength: float) -> tuple[float, Floats]:
         """Return the loss at v and its gradient by v."""
-        value, gradient = self.at(self.root.solve(v), strength)
-        return value, self.root.solve(gradient, trans="T")
+        value, gradient = self.at(solve_root(self.root, v), strength)
+        return value, solve_root(self.root, gradient, trans="T")
 
     def at(self, coefficients: Floats, strength: float) -> tuple[float, Floats]:
         """Return the loss at coefficients (d + 1,) and its gradient by them."""
@@ -602,6 +601,11 @@ def minimise(
     """Return coefficients (d + 1,) of a local minimum near `start`, and the iterations taken."""
     stop: Any = {"maxiter": max_iter, "maxfun": 3 * max_iter, "ftol": 1e-9, "gtol": 1e-6}
     optimum = minimize(
-        loss, loss.root.times(start), args=(strength,), jac=True, method="L-BFGS-B", options=stop
+        loss,
+        times_root(loss.root, start),
+        args=(strength,),
+        jac=True,
+        method="L-BFGS-B",
+        options=stop,
     )
-    return loss.root.solve(np.asarray(optimum.x)), int(optimum.nit)
+    return solve_root(loss.root, np.asarray(optimum.x)), int(optimum.nit)

@@ -103,14 +103,6 @@ class RatioSpec(NamedTuple):
         return ("label", *adversaries, "ratio", *concepts, "change_rate")
 
 
-class AdversaryRows(NamedTuple):
-    """What an adversary reads of each row; `surprise` is explained in `_surprise`."""
-
-    weight: Any
-    surprise: Any
-    stratum: Any
-
-
 class RatioSettings(NamedTuple):
     """The numbers of the schedule that a step needs."""
 
@@ -179,7 +171,7 @@ def train_ratio(
 
 
 def with_adversaries(rows: TrainingRows, adversaries: Sequence[AdversaryProblem]) -> TrainingRows:
-    """Return the rows with what the adversaries read.
+    """Return the rows with what the adversaries read: weight, surprise and stratum of each row.
 
     An adversary sees l in standard deviations of z, the `margin_scale`: its speed must not depend
     on how far the base model's scores are from the threshold.
@@ -188,7 +180,7 @@ def with_adversaries(rows: TrainingRows, adversaries: Sequence[AdversaryProblem]
     centred = margin - np.average(margin, weights=weight)
     spread = float(np.sqrt(np.average(centred**2, weights=weight)))
     read = tuple(
-        AdversaryRows(adversary.weight, _surprise(rows, adversary), adversary.stratum)
+        (adversary.weight, _surprise(rows, adversary), adversary.stratum)
         for adversary in adversaries
     )
     return rows.add({"adversaries": read}, margin_scale=spread if spread > 0 else 1.0)
@@ -245,18 +237,18 @@ def _adversary_loss(layers: Array, edited: Array, batch: Any, i: int, spec: Adve
 
     The group is predicted from l and, where the constraint needs them, from y and the stratum.
     """
-    rows = batch.adversaries[i]
+    weight, _, stratum = batch.adversaries[i]
     inputs = [(edited / batch.margin_scale)[None]]
     if spec.reads_rightness:
         inputs = [inputs[0] * (2 * batch.label - 1)]
     if spec.sees_label:
         inputs.append(batch.label[None])
     if spec.n_strata:
-        is_in = rows.stratum == jnp.arange(spec.n_strata)[:, None]
+        is_in = stratum == jnp.arange(spec.n_strata)[:, None]
         inputs.append(is_in.astype(edited.dtype))
     x = jnp.concatenate(inputs) if len(inputs) > 1 else inputs[0]
     logits = apply_across_rows(layers, spec.sizes, x)
-    return weighted_mean(group_cross_entropy(logits, batch.group), rows.weight)
+    return weighted_mean(group_cross_entropy(logits, batch.group), weight)
 
 
 def _ratio_loss(
@@ -318,8 +310,8 @@ def _step(
     ratio = jax.tree.map(lambda new, old: jnp.where(clock.age >= 0, new, old), moved, ratio)
     states = []
     for i, layers in enumerate(trained):
-        before, rows = adversaries[i], batch.adversaries[i]
-        advantage = weighted_mean(rows.surprise, rows.weight) - parts[1 + i]
+        before, (weight, surprise, _) = adversaries[i], batch.adversaries[i]
+        advantage = weighted_mean(surprise, weight) - parts[1 + i]
         advantage = ADVANTAGE_DECAY * before.advantage + (1 - ADVANTAGE_DECAY) * advantage
         highest = jnp.maximum(before.highest_advantage, advantage)
         states.append(AdversaryState(layers, advantage, highest))

@@ -195,16 +195,6 @@ def apply_bottleneck(flat: Array, batch: Any, k: int) -> Array:
     return linear_in_terms(contributions @ concepts, intercept, batch)
 
 
-def _diversity(concepts: Array) -> Array:
-    """Return the mean squared cosine over pairs: 0 for orthogonal concepts, 1 for equal ones."""
-    k = len(concepts)
-    if k == 1:
-        return jnp.zeros(())
-    unit = concepts / jnp.sqrt((concepts**2).sum(axis=1, keepdims=True) + 1e-12)
-    cosine = (unit[:, None] * unit).sum(axis=-1)  # faster than a product of so small matrices
-    return ((cosine * (1 - np.eye(k, dtype=np.float32))) ** 2).sum() / (k * (k - 1))
-
-
 # ---------------------------------------------------------------------------------------------
 # Layers or a bottleneck
 
@@ -240,11 +230,18 @@ class Architecture(NamedTuple):
     def concept_penalties(self, flat: Array) -> tuple[Array, Array]:
         """Return Σ_j |v_j| ‖W_j‖₁ and the mean squared cosine over pairs of concepts.
 
-        The first has a gradient for v only: `step` shrinks W.
+        The first has a gradient for v only: `step` shrinks W. The second is 0 for orthogonal
+        concepts, and 1 for equal ones.
         """
         concepts, contributions, _ = split_bottleneck(flat, self.n_concepts)
         path = jnp.abs(contributions) @ jax.lax.stop_gradient(jnp.abs(concepts).sum(axis=1))
-        return path, _diversity(concepts)
+        k = self.n_concepts
+        if k == 1:
+            return path, jnp.zeros(())
+        unit = concepts / jnp.sqrt((concepts**2).sum(axis=1, keepdims=True) + 1e-12)
+        cosine = (unit[:, None] * unit).sum(axis=-1)  # faster than a product of so small matrices
+        squares = (cosine * (1 - np.eye(k, dtype=np.float32))) ** 2
+        return path, squares.sum() / (k * (k - 1))
 
     def step(
         self, weights: TrainedWeights, gradient: Array, rate: Array, sparsity: Array
