@@ -36,7 +36,7 @@ from commod.exceptions import TargetWarning
 from commod.metrics._constraint import get_constraint
 from commod.metrics._people import People
 from commod.updates._found_update import is_degenerate
-from commod.updates._promise import Choice, choose_update
+from commod.updates._promise import choose_update
 
 CONFIDENCE = 0.95
 FALSE_BAR, FALSE_BOUND_BAR, GIVEN_BAR, CHANGES_BAR = 0.05, 0.065, 0.90, 1.25
@@ -255,15 +255,15 @@ def draw(seed: int, number: int) -> list[Draw]:
     first = known(0) if population.is_exact or population.constraints == ODDS else None
     draws_of_fit = [Draw(bool(update.promised_), answer, first, cheapest)]
     for k in range(1, N_HELD_OUT):
-        choice = tested_again(tested, seed + k * 10**7, number)
-        promised = choice.is_promised and choice.kept is not None
-        answer = known(choice.kept) if promised else Model(math.nan, math.nan)
+        kept_again, failure = tested_again(tested, seed + k * 10**7, number)
+        promised = not failure and kept_again is not None
+        answer = known(kept_again) if promised else Model(math.nan, math.nan)
         draws_of_fit.append(Draw(promised, answer, first, cheapest))
     return draws_of_fit
 
 
-def tested_again(tested: list[Any], seed: int, number: int) -> Choice:
-    """Return which of the tested updates is kept with a fresh held-out half."""
+def tested_again(tested: list[Any], seed: int, number: int) -> tuple[int | None, str]:
+    """Return which of the tested updates a fresh held-out half keeps, and why a promise fails."""
     population, base = POPULATIONS[number], NumericBase(base_model(number))
     rows = make_biased(population.n_rows // 2, random_state=seed, **population.rows)
     constraint = get_constraint(population.constraints)

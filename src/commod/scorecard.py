@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from commod._data.arrays import Mask
 from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.encoding import (
@@ -508,6 +509,26 @@ def new_decisions(base: BaseScores, ratio: NDArray[np.float64]) -> NDArray[np.bo
     (array([ True,  True]), array([False,  True]))
     """
     return decide(base.scores, ratio, base.threshold) == base.is_for_positive
+
+
+class AllowedChanges(NamedTuple):
+    """Whether an update may make decisions positive (raise), and negative (lower).
+
+    `max_margin` is the largest |score − threshold| at which a decision may change; None: any.
+    """
+
+    may_raise: bool = True
+    may_lower: bool = True
+    max_margin: float | None = None
+
+    def mask(self, base: BaseScores) -> Mask:
+        """Return the rows whose decision may change, shape (n,); none with score = threshold."""
+        return np.asarray(self.is_open(base) & ~base.at_threshold)
+
+    def is_open(self, base: BaseScores) -> Mask:
+        """Return the rows on which r acts, shape (n,); elsewhere it is held at 1."""
+        allowed = np.where(base.decisions, self.may_lower, self.may_raise)
+        return np.asarray(allowed & is_within(base.scores, base.threshold, self.max_margin))
 
 
 def edited_scores(

@@ -13,7 +13,8 @@ from commod import COMMOD, ScoreColumn
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.rivals import LPP, MinimalFlip
-from commod.updates._interface import AllowedChanges, RawRows
+from commod.scorecard import AllowedChanges
+from commod.updates._interface import RawRows
 from commod.updates.base import check_update
 from quick_updates import quick_control
 

@@ -19,7 +19,7 @@ from commod.metrics import p_rule
 from commod.scorecard import distances
 from commod.updates import _fit_rows
 from commod.updates import _frame_fit as frame_cut
-from commod.updates._promise import find_asked
+from commod.updates._targeted import find_asked
 
 FEATURES = ["size", "skill", "branch"]
 

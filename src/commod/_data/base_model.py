@@ -5,6 +5,7 @@ The base model was validated and must not change, so no function here fits it.
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -526,3 +527,21 @@ def _warn(
     message: str, stacklevel: int = 6, category: type[BaseModelWarning] = BaseModelWarning
 ) -> None:
     warnings.warn(message, category, stacklevel=stacklevel)  # show the line that calls fit
+
+
+def scores_digest(scores: NDArray[np.float64]) -> str:
+    """Return the SHA-256 of scores (n,) as doubles, lowest byte first, in ascending order.
+
+    So the order of the rows does not matter.
+
+    Examples
+    --------
+    >>> scores_digest(np.array([0.5, 0.25]))[:8]
+    'f4350073'
+    """
+    return scores_digest_by_row(np.sort(scores))
+
+
+def scores_digest_by_row(scores: NDArray[np.float64]) -> str:
+    """Return the SHA-256 of scores (n,) in the order of the rows, as version 0.2 stored it."""
+    return hashlib.sha256(np.ascontiguousarray(scores, dtype="<f8").tobytes()).hexdigest()

@@ -42,7 +42,7 @@ from commod.updates._edit import (
 )
 from commod.updates._found_update import Expectation, decisions_of, is_degenerate, rule_of
 from commod.updates._problem import FitProblem, evidence_task
-from commod.updates._promise import find_asked
+from commod.updates._targeted import find_asked
 from commod.updates.controlled import ControlledDebiaser
 
 READING = ("constraints", "points")  # parameters that the reading of rows needs, beside locks

@@ -27,8 +27,9 @@ from commod.exceptions import InputError
 from commod.metrics._changes import Sides, change_shares
 from commod.metrics._constraint import Constraint
 from commod.metrics._people import Bound, People, is_kept
+from commod.scorecard import AllowedChanges
 from commod.updates._fit_rows import read_strata
-from commod.updates._interface import AllowedChanges, Decisions, RawRows
+from commod.updates._interface import Decisions, RawRows
 from commod.updates.base import BaseUpdate, expected_moves
 
 ROUNDING = 1e-9  # share of all rows by which sums of probabilities may be off

@@ -47,10 +47,10 @@ from commod._text import count, first_rows, number, percent, snippet
 from commod.bounds._counts import check_simple
 from commod.constraints import AllOf
 from commod.exceptions import InputError, TargetWarning
-from commod.scorecard import MARGIN_COLUMN
+from commod.scorecard import MARGIN_COLUMN, AllowedChanges
 from commod.updates import ControlledDebiaser
 from commod.updates._fit_rows import FitRows
-from commod.updates._interface import AllowedChanges, Candidate, RawRows
+from commod.updates._interface import Candidate, RawRows
 from commod.updates._targeted import checked_targets, given_groups
 from commod.updates.base import BaseUpdate, check_update
 

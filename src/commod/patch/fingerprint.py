@@ -30,24 +30,6 @@ def columns_digest(names: Iterable[str]) -> str:
     return hashlib.sha256(json.dumps(list(names)).encode()).hexdigest()
 
 
-def scores_digest(scores: NDArray[np.float64]) -> str:
-    """Return the SHA-256 of scores (n,) as doubles, lowest byte first, in ascending order.
-
-    So the order of the rows does not matter.
-
-    Examples
-    --------
-    >>> scores_digest(np.array([0.5, 0.25]))[:8]
-    'f4350073'
-    """
-    return scores_digest_by_row(np.sort(scores))
-
-
-def scores_digest_by_row(scores: NDArray[np.float64]) -> str:
-    """Return the SHA-256 of scores (n,) in the order of the rows, as version 0.2 stored it."""
-    return hashlib.sha256(np.ascontiguousarray(scores, dtype="<f8").tobytes()).hexdigest()
-
-
 def model_digest(estimator: Any) -> str | None:
     """Return the SHA-256 of a fitted model's state; None where the state cannot be read.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from commod._data.base_model import base_classes, base_scores
+from commod._data.base_model import base_classes, base_scores, scores_digest, scores_digest_by_row
 from commod._data.columns import Column, iter_columns
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.groups import Groups, read_groups_or_unknown
@@ -24,12 +24,7 @@ from commod.patch.content import (
     NumberColumn,
     before_last_edit,
 )
-from commod.patch.fingerprint import (
-    columns_digest,
-    model_digest,
-    scores_digest,
-    scores_digest_by_row,
-)
+from commod.patch.fingerprint import columns_digest, model_digest
 from commod.scorecard import crossing_ends
 
 ROUND = 3  # significant digits; a number with no more of them identifies nobody

@@ -38,8 +38,7 @@ from commod.updates._found_update import (
 )
 from commod.updates._interface import FittedCandidate
 from commod.updates._problem import FitProblem
-from commod.updates._promise import find_asked
-from commod.updates._targeted import TargetedUpdate, set_target
+from commod.updates._targeted import TargetedUpdate, find_asked, set_target
 from commod.updates.ratio import RatioRows
 
 N_TARGETS = 100  # of the default frontier

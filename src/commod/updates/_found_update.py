@@ -34,9 +34,15 @@ from commod._words.shared import MAX_CHANGED
 from commod._words.update import LEVEL, MAX_ALIKE
 from commod.exceptions import SeenRowsWarning
 from commod.metrics._constraint import Constraint
-from commod.scorecard import UNREACHED_CUT, EvidenceRule, Scorecard, distances, new_decisions
+from commod.scorecard import (
+    UNREACHED_CUT,
+    AllowedChanges,
+    EvidenceRule,
+    Scorecard,
+    distances,
+    new_decisions,
+)
 from commod.updates._fit_rows import FitRows
-from commod.updates._interface import AllowedChanges
 from commod.updates._problem import FitProblem, evidence_task
 
 MAX_REFINEMENTS = 8  # of the counts around a cut

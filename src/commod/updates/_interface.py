@@ -16,7 +16,6 @@ import copy
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, NamedTuple, Protocol, Self
@@ -33,10 +32,7 @@ from commod._record import FurtherConstraint
 from commod._text import shown
 from commod.exceptions import InputError, InputTypeError
 from commod.metrics._language import AllOf
-from commod.scorecard import Scorecard, is_within
-
-Listener = Callable[[str], None]
-_listener: ContextVar[Listener | None] = ContextVar("commod_steps", default=None)
+from commod.scorecard import Scorecard
 
 Grid = Mapping[str, Sequence[float]]  # values of parameters, to be combined
 Decisions = Mask | Floats  # final decisions, or the probability of a positive one
@@ -101,26 +97,6 @@ class RowEvaluation:
             arrays = [getattr(part, field.name) for part in parts]
             joined[field.name] = None if arrays[0] is None else np.concatenate(arrays)
         return cls(**joined)
-
-
-class AllowedChanges(NamedTuple):
-    """Whether an update may make decisions positive (raise), and negative (lower).
-
-    `max_margin` is the largest |score − threshold| at which a decision may change; None: any.
-    """
-
-    may_raise: bool = True
-    may_lower: bool = True
-    max_margin: float | None = None
-
-    def mask(self, base: BaseScores) -> Mask:
-        """Return the rows whose decision may change, shape (n,); none with score = threshold."""
-        return np.asarray(self.is_open(base) & ~base.at_threshold)
-
-    def is_open(self, base: BaseScores) -> Mask:
-        """Return the rows on which r acts, shape (n,); elsewhere it is held at 1."""
-        allowed = np.where(base.decisions, self.may_lower, self.may_raise)
-        return np.asarray(allowed & is_within(base.scores, base.threshold, self.max_margin))
 
 
 class Candidate(Protocol):
@@ -259,31 +235,6 @@ class UpdateTags(Tags):  # type: ignore[misc]
     needs_network: bool = False
     needs_group_in_model: bool = False
     trained_anew: bool = False
-
-
-@contextmanager
-def listening(listener: Listener) -> Iterator[None]:
-    """Let `listener` hear the steps of all fits of this thread inside the block.
-
-    Examples
-    --------
-    >>> with listening(print):
-    ...     tell("measuring the update")
-    measuring the update
-    >>> tell("nobody hears this")
-    """
-    token = _listener.set(listener)
-    try:
-        yield
-    finally:
-        _listener.reset(token)
-
-
-def tell(step: str) -> None:
-    """Tell the listener that a step begins."""
-    listener = _listener.get()
-    if listener is not None:
-        listener(step)
 
 
 def further_constraints(requirements: AllOf) -> tuple[FurtherConstraint, ...]:

@@ -23,9 +23,8 @@ from commod.bounds._integer import Answer
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 from commod.metrics._people import Bound, People, is_kept, loosened
-from commod.scorecard import distances
+from commod.scorecard import AllowedChanges, distances
 from commod.updates._fit_rows import FitRows, point_rows
-from commod.updates._interface import AllowedChanges
 
 MAX_LIMIT_ROWS = 50_000  # with more rows, the linear programme takes too long
 ROUNDING = 1e-6  # of a number of changes
@@ -367,8 +366,10 @@ def proven_limit(problem: FitProblem, target: float, *, raise_only: bool | None 
 
     Where only probabilities of the groups are known, it is that of a method that knows these. It
     solves the linear programme in which decisions may change in part, so no update needs fewer. NaN
-    on tables of more than MAX_LIMIT_ROWS rows.
+    on tables of more than MAX_LIMIT_ROWS rows, and with weights.
     """
+    if problem.rows.is_weighted:
+        return float("nan")
     if problem.rows.probabilities is None:
         return problem.limit(target, raise_only=raise_only, is_rough=False)
     if raise_only is not None:
@@ -390,14 +391,6 @@ def proven_limit(problem: FitProblem, target: float, *, raise_only: bool | None 
     if solved.status == 2:
         return float("inf")
     return float(np.ceil(solved.fun - ROUNDING)) / len(problem.rows) if solved.success else np.nan
-
-
-def smallest_share(problem: FitProblem, fairness: float) -> float:
-    """Return the smallest share of changes that reaches a fairness; NaN if it is not known."""
-    if problem.rows.is_weighted or not fairness > 0:
-        return float("nan")
-    limit = proven_limit(problem, fairness)
-    return float("nan") if np.isinf(limit) else limit
 
 
 def metric_interval(

@@ -25,41 +25,19 @@ from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 from commod.updates._fit_rows import FitRows
 from commod.updates._found_update import (
-    AllPeople,
     FittedUpdate,
     card_of,
     decisions_of,
     fit_direction,
-    fit_update,
     has_enough_people,
     is_degenerate,
 )
-from commod.updates._problem import FitProblem, point_problem
+from commod.updates._problem import FitProblem
 
 Failure = Literal["", "degenerate", "unfair", "too few rows"]
 Table = tuple[NDArray[np.int64], NDArray[np.int64]]  # sizes and positives of the cells
 
 N_TESTED_TARGETS = 24  # between the target and parity, for the updates that a promise is tested on
-
-
-def find_asked(
-    problem: FitProblem, people: AllPeople | None = None, *, keeps_columns: bool = False
-) -> tuple[FittedUpdate, PromiseTest | None]:
-    """Return the update that a problem asks for; with `confidence`, the one whose promise holds.
-
-    `people` are all people, if they are more than the rows of the problem. A promise rests on the
-    rows that points come from: half of them fit, and half of them test. Without `keeps_columns`,
-    the raw columns of the rows are dropped as soon as nothing encodes them again.
-    """
-    asks_promise = problem.asked.confidence is not None
-    if not asks_promise and not keeps_columns:
-        problem.rows.columns.clear()  # they are large
-    part = point_problem(problem) if people is None else problem
-    if asks_promise:
-        return fit_promise(part)
-    if part is not problem:
-        people = AllPeople(problem)
-    return fit_update(part, people), None
 
 
 def fit_promise(problem: FitProblem) -> tuple[FittedUpdate, PromiseTest]:
@@ -69,26 +47,28 @@ def fit_promise(problem: FitProblem) -> tuple[FittedUpdate, PromiseTest]:
         tested = fairest_first(cut_path(fit_half))
     constraint, asked = problem.constraint, problem.asked
     assert asked.confidence is not None
-    kept = tested[0].problem  # all of them have its direction
-    held_out = held_out.with_direction(kept.may_raise, kept.may_lower)
+    first = tested[0].problem  # all of them have its direction
+    held_out = held_out.with_direction(first.may_raise, first.may_lower)
     base = held_out.rows.base.decisions
     decisions = [decisions_of(held_out, card_of(one.problem, one.found)) for one in tested]
     tables: list[Table] = [held_out.compared.counts(decided) for decided in decisions]
     degenerate = [is_degenerate(base, decided) for decided in decisions]
     unchanged = held_out.compared.counts(base)
     confidence = float(asked.confidence)
-    choice = choose_update(constraint, tables, unchanged, asked.target, confidence, degenerate)
-    fitted = tested[choice.kept or 0]
-    if choice.kept is None:  # no decision changes
+    target = asked.target
+    kept, failure = choose_update(constraint, tables, unchanged, target, confidence, degenerate)
+    fitted = tested[kept or 0]
+    if kept is None:  # no decision changes
         fitted = fitted._replace(found=replace(fitted.found, cut=np.inf))
-    table: Table = unchanged if choice.kept is None else tables[choice.kept]
-    factor = rows_factor(constraint, *table, asked.target, confidence)
+    table: Table = unchanged if kept is None else tables[kept]
+    factor = rows_factor(constraint, *table, target, confidence)
     observed = constraint.value_from_counts(*tables[0])
     return fitted, PromiseTest(
         held_out=held_out,
-        problem=kept.on(problem.rows, fit_half.encoding),  # the terms that have points
+        problem=first.on(problem.rows, fit_half.encoding),  # the terms that have points
+        failure=failure,
+        is_unchanged=kept is None,
         n_rows_needed=factor * 2 * len(held_out.rows),
-        choice=choice,
         observed=float("nan") if observed is None else float(observed),
         promised=promised_fairness(constraint, *tables[0], confidence),
         change_rate=float(np.mean(base != decisions[0])),
@@ -163,29 +143,21 @@ def fairest_first(updates: Sequence[FittedUpdate]) -> list[FittedUpdate]:
     return kept or list(updates[:1])
 
 
-class Choice(NamedTuple):
-    """The update to keep: its position among those tested, None for no change at all.
-
-    `failure` says why the promise of the first update failed; empty where there is a promise.
-    """
-
-    kept: int | None
-    is_promised: bool
-    failure: Failure = ""
-
-
 class PromiseTest(NamedTuple):
     """How a promise was tested on the `held_out` rows; `problem` is that of all rows.
 
-    `n_rows_needed` is the number of rows that the promise would need. `observed` and `promised` are
-    the fairness of the first tested update on the held-out rows, and its bound for new people.
-    `change_rate` is its share of changes there.
+    - `failure`: why the promise of the first update failed; empty where there is a promise.
+    - `is_unchanged`: whether no decision changes, because no update is better.
+    - `n_rows_needed`: the number of rows that the promise would need.
+    - `observed`, `promised`: the fairness of the first tested update on the held-out rows, and its
+      bound for new people. `change_rate`: its share of changes there.
     """
 
     held_out: FitProblem
     problem: FitProblem
+    failure: Failure
+    is_unchanged: bool
     n_rows_needed: float
-    choice: Choice
     observed: float
     promised: float
     change_rate: float
@@ -198,8 +170,8 @@ def choose_update(
     target: float,
     confidence: float,
     degenerate: Sequence[bool] = (),
-) -> Choice:
-    """Return which update to keep.
+) -> tuple[int | None, Failure]:
+    """Return the position of the update to keep, None for no change, and why a promise failed.
 
     `tables` are those of the updates on the held-out rows, the fairest on the fit half first.
     `unchanged` is the table of the base model. With a promise, the cheapest promised update that
@@ -221,10 +193,10 @@ def choose_update(
             failure = "degenerate"
         elif values[0] is None or not constraint.is_met(values[0], target):
             failure = "unfair"
-        return Choice(0 if is_fairer else None, False, failure=failure)
+        return (0 if is_fairer else None), failure
     kept = [
         i
         for i, value in enumerate(values[: last + 1])
         if base is None or constraint.is_met(value, base)
     ]
-    return Choice(max(kept, default=last), is_promised=True)
+    return max(kept, default=last), ""

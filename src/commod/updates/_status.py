@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from commod._data.arrays import Mask
 from commod._data.disclosure import FEWEST_DESCRIBED, MIN_CATEGORY_SIZE
-from commod._record import Estimate, LeftOutGroup
+from commod._record import Estimate, LeftOutGroup, ScoreMap
 from commod._statistics.promises import (
     NO_INTERVAL,
     UnknownInterval,
     calibrated_interval,
     worst_interval,
 )
+from commod._statistics.score_map import learn_score_map, too_few_text
 from commod._text import shown
 from commod._words.update import (
     DRAWS_LEVEL,
@@ -32,6 +33,7 @@ from commod.metrics._changes import Change, change_shares
 from commod.metrics._constraint import Constraint
 from commod.metrics._language import FairnessConstraint
 from commod.metrics._people import People, group_shares, is_kept
+from commod.scorecard import crossing_ends, edited_scores
 from commod.updates._fit_rows import ComparedText, FitRows
 from commod.updates._interface import Decisions
 from commod.updates._problem import FitProblem, proven_limit
@@ -113,13 +115,6 @@ def _other_values(problem: FitProblem, values: Values) -> list[float]:
     return [values[one.name] for one in problem.compared.constraints[1:]]
 
 
-def share_needed(problem: FitProblem, target: float) -> float:
-    """Return the share of changes that a missed target needs: infinite where none is enough."""
-    if problem.rows.is_weighted:
-        return float("nan")
-    return proven_limit(problem.in_asked_direction(), target)
-
-
 def needed_changes(
     problem: FitProblem, values: Values, limit: float, known: tuple[float, float], *, is_loss: bool
 ) -> NeededChanges:
@@ -171,6 +166,25 @@ def as_estimates(figures: Mapping[str, Mapping[str, float]]) -> dict[str, Estima
     return {
         change: Estimate(own["value"], own["low"], own["high"]) for change, own in figures.items()
     }
+
+
+def calibration_of(
+    rows: FitRows, ratio: NDArray[np.float64], score_edit: str
+) -> tuple[str, ScoreMap | None]:
+    """Return why scores cannot be calibrated, or the map; `ratio` (n,) is the effective r.
+
+    People of hidden groups and rows without weight are left out, as in every total.
+    """
+    counted = np.flatnonzero(rows.in_totals & (rows.weight > 0))
+    label = None if rows.label is None else (rows.label == rows.base.is_for_positive)[counted]
+    reason = too_few_text(label)
+    if label is None or reason:
+        return reason, None
+    base = rows.base.take(counted)
+    edited = edited_scores(base.scores, ratio[counted], base.threshold, score_edit)
+    ends = crossing_ends(base.threshold) if score_edit == "changed_only" else ()
+    people = base.scores, edited, label, rows.weight[counted]
+    return "", learn_score_map(*people, base.threshold, ends)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, replace
 from typing import Any, Self, TypeVar
 
@@ -24,10 +26,11 @@ from commod._words.update import AskedTarget, PromiseOutcome, status_text
 from commod.bounds._counts import DIRECTIONS
 from commod.constraints import AllOf
 from commod.exceptions import InputError
-from commod.scorecard import SCORE_EDITS, Scorecard
+from commod.scorecard import SCORE_EDITS, AllowedChanges, Scorecard
 from commod.updates import _status as status
 from commod.updates._fit_rows import FitRows, ordered_by_hash
 from commod.updates._found_update import (
+    AllPeople,
     Expectation,
     FittedUpdate,
     UnknownGroupFigures,
@@ -35,19 +38,21 @@ from commod.updates._found_update import (
     card_of,
     columns_of_codes,
     decisions_of,
+    fit_update,
     is_degenerate,
     ratio_on,
 )
-from commod.updates._interface import AllowedChanges, read_numbers, tell
+from commod.updates._interface import read_numbers
 from commod.updates._problem import (
     Asked,
     FitProblem,
     check_monotone,
     metric_interval,
     moves_of,
-    smallest_share,
+    point_problem,
+    proven_limit,
 )
-from commod.updates._promise import PromiseTest
+from commod.updates._promise import PromiseTest, fit_promise
 from commod.updates.base import refuse_removed_value
 from commod.updates.ratio import RatioUpdate
 
@@ -59,6 +64,8 @@ MOVED = {  # attributes of version 0.2, and where they are now
     "unknown_interval_": "unknown_groups_",
 }
 Targeted = TypeVar("Targeted", bound="TargetedUpdate")
+Listener = Callable[[str], None]
+_listener: ContextVar[Listener | None] = ContextVar("commod_steps", default=None)
 
 
 class TargetedUpdate(RatioUpdate):
@@ -209,7 +216,7 @@ class TargetedUpdate(RatioUpdate):
         With the test of a promise, figures are those of the rows that tested it.
         """
         problem, found = fitted.problem, fitted.found
-        self.promised_ = None if test is None else test.choice.is_promised
+        self.promised_ = None if test is None else not test.failure
         self._store_card(problem, card_of(problem, found))
         self.history_ = {
             "step": ["fewest changes", "nearness"],
@@ -248,7 +255,8 @@ class TargetedUpdate(RatioUpdate):
         self.expected_ = expectation or Expectation.unknown(self._stated().constraints)
         part, card = fitted.problem, self.scorecard_
         ratio = ratio_on(card, part.terms, part.rows.base, part.allowed)
-        self._store_calibration(part.rows, ratio)
+        calibration = status.calibration_of(part.rows, ratio, str(self._fitted_param("score_edit")))
+        self._why_uncalibrated, self.calibration_ = calibration
         decisions = decisions_of(problem, card)
         if fitted.counted is None:
             self._store_outcome(problem.rows, decisions)
@@ -269,7 +277,8 @@ class TargetedUpdate(RatioUpdate):
         level = float(self.confidence or 0.95)
         self.fairness_interval_ = metric_interval(problem, decisions, level)
         same = status.same_fairness(problem, self.values_)
-        self.limit_ = smallest_share(same, self.fairness_)
+        limit = proven_limit(same, self.fairness_) if self.fairness_ > 0 else np.nan
+        self.limit_ = np.nan if np.isinf(limit) else limit
         self._store_unknown(problem, decisions)
         self._tell_target(problem, fitted, test)
         self.status_ = status_text(self._facts)
@@ -294,7 +303,7 @@ class TargetedUpdate(RatioUpdate):
         is_missed = not status.keeps_bounds(problem, self.values_, self.target_)
         needed = None
         if is_missed and not (self.reached_ or self._is_budget or test is not None):
-            needed = status.share_needed(problem, self.target_)
+            needed = proven_limit(problem.in_asked_direction(), self.target_)
         target = AskedTarget(
             is_expectation=expectation is not None,
             is_known=expectation is not None and expectation.is_known,
@@ -336,12 +345,12 @@ class TargetedUpdate(RatioUpdate):
             self.groups_left_out_ = status.groups_left_out(everybody, decisions)
             halves = f"on the {everybody.n_people:,} rows of both halves"
             figures = test.change_rate, test.observed, test.promised, test.n_rows_needed
-            outcome = float(asked.confidence or 0.0), test.choice.failure, *figures
+            outcome = float(asked.confidence or 0.0), test.failure, *figures
             others_names = np.flatnonzero(~rows.is_large_group).tolist()
             facts = replace(
                 facts,
                 rows="held-out rows",
-                promise=PromiseOutcome(*outcome, is_unchanged=test.choice.kept is None),
+                promise=PromiseOutcome(*outcome, is_unchanged=test.is_unchanged),
                 left_out=self._left_out(everybody, decisions, halves),
                 covered=status.covered_groups(rows, with_held_out_rows=True),
                 not_covered=tuple(rows.group_names[i] for i in others_names),
@@ -366,6 +375,26 @@ def problem_of(
     return asked.problem(ordered_by_hash(rows), encoding)
 
 
+def find_asked(
+    problem: FitProblem, people: AllPeople | None = None, *, keeps_columns: bool = False
+) -> tuple[FittedUpdate, PromiseTest | None]:
+    """Return the update that a problem asks for; with `confidence`, the one whose promise holds.
+
+    `people` are all people, if they are more than the rows of the problem. A promise rests on the
+    rows that points come from: half of them fit, and half of them test. Without `keeps_columns`,
+    the raw columns of the rows are dropped as soon as nothing encodes them again.
+    """
+    asks_promise = problem.asked.confidence is not None
+    if not asks_promise and not keeps_columns:
+        problem.rows.columns.clear()  # they are large
+    part = point_problem(problem) if people is None else problem
+    if asks_promise:
+        return fit_promise(part)
+    if part is not problem:
+        people = AllPeople(problem)
+    return fit_update(part, people), None
+
+
 def set_target(update: Targeted, target: float) -> Targeted:
     """Return the update with another target of its first constraint.
 
@@ -384,6 +413,31 @@ def checked_targets(update: TargetedUpdate, targets: Any) -> list[float] | None:
     for target in targets or ():
         set_target(clone(update), target)._check_parameters()
     return targets
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Let `listener` hear the steps of all fits of this thread inside the block.
+
+    Examples
+    --------
+    >>> with listening(print):
+    ...     tell("measuring the update")
+    measuring the update
+    >>> tell("nobody hears this")
+    """
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def tell(step: str) -> None:
+    """Tell the listener that a step begins."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(step)
 
 
 # ---------------------------------------------------------------------------------------------

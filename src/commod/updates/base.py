@@ -27,6 +27,7 @@ from commod._data.base_model import (
     base_classes,
     base_scores,
     score_label,
+    scores_digest,
     warn_about_base_model,
 )
 from commod._data.columns import Column, may_hold_codes, plain, read_columns
@@ -48,7 +49,7 @@ from commod.exceptions import InputError, InputTypeError
 from commod.metrics._constraint import Constraint
 from commod.metrics._language import AllOf
 from commod.metrics._named_constraints import read_constraints
-from commod.patch.fingerprint import scores_digest
+from commod.scorecard import AllowedChanges
 from commod.updates import _status as status
 from commod.updates._fit_rows import (
     ComparedText,
@@ -61,7 +62,6 @@ from commod.updates._fit_rows import (
 )
 from commod.updates._found_update import columns_of_codes
 from commod.updates._interface import (
-    AllowedChanges,
     Decisions,
     Grid,
     RawRows,

@@ -30,7 +30,7 @@ from commod.updates._interface import (
     check_grid,
     check_no_bounds,
 )
-from commod.updates._status import n_small_terms
+from commod.updates._status import calibration_of, n_small_terms
 from commod.updates._trained import (
     TRAINING,
     Moments,
@@ -412,7 +412,7 @@ class COMMOD(RatioUpdate):
         self.history_ = {name: values[i].tolist() for name, values in trained.history.items()}
         self.n_iter_ = trained.epochs_done
         ratio = self._ratio_function().evaluate(terms)
-        self._store_calibration(rows, ratio)
+        self._why_uncalibrated, self.calibration_ = calibration_of(rows, ratio, "all")
         self._store_outcome(rows, new_decisions(rows.base, ratio))
         if self.scorecard_ is not None:
             n_small = n_small_terms(terms.n_people(rows.weight), self.scorecard_.points)

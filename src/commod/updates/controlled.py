@@ -37,13 +37,13 @@ from commod.updates._problem import (
     FitProblem,
     point_problem,
 )
-from commod.updates._promise import find_asked
 from commod.updates._targeted import (
     TargetedUpdate,
     check_controlled_parameters,
     check_labels_given,
     check_no_weighted_promise,
     checked_targets,
+    find_asked,
     given_groups,
     problem_of,
 )

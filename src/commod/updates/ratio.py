@@ -16,20 +16,19 @@ from commod._data.columns import Column, read_columns
 from commod._data.encoding import Encoding, TermTable, matching_column
 from commod._record import Audit, ScoreMap
 from commod._solvers.problem import Layer
-from commod._statistics.score_map import learn_score_map, map_scores, too_few_text
+from commod._statistics.score_map import map_scores
 from commod.exceptions import InputError
 from commod.patch import Patch
 from commod.scorecard import (
     MARGIN_COLUMN,
+    AllowedChanges,
     Scorecard,
-    crossing_ends,
     edited_scores,
     margins,
     new_decisions,
 )
 from commod.updates._as_patch import base_of, content_of, patch_of
-from commod.updates._fit_rows import FitRows
-from commod.updates._interface import AllowedChanges, ReadRows, RowEvaluation
+from commod.updates._interface import ReadRows, RowEvaluation
 from commod.updates.base import BaseUpdate, ChangedDecisions
 
 CHUNK_ROWS = 8192  # at a time; the hidden units of all rows would be the largest array in memory
@@ -307,29 +306,6 @@ class RatioUpdate(BaseUpdate):
         raise InputError(
             f"{type(self).__name__} cannot be edited by hand: it states no target that "
             "edited points could be held to. Fit a ControlledDebiaser with a target, and edit that."
-        )
-
-    def _store_calibration(self, rows: FitRows, ratio: NDArray[np.float64]) -> None:
-        """Learn the map on the fit rows; `ratio` (n,) is the effective r.
-
-        People of hidden groups and rows without weight are left out, as in every total.
-        """
-        counted = np.flatnonzero(rows.in_totals & (rows.weight > 0))
-        label = None
-        if rows.label is not None:
-            label = (rows.label == rows.base.is_for_positive)[counted]
-        self._why_uncalibrated, self.calibration_ = too_few_text(label), None
-        if label is None or self._why_uncalibrated:
-            return
-        base = rows.base.take(counted)
-        only_changed = self._fitted_param("score_edit", "all") == "changed_only"
-        self.calibration_ = learn_score_map(
-            base.scores,
-            self._edited(base, ratio[counted]),
-            label,
-            rows.weight[counted],
-            base.threshold,
-            crossing_ends(base.threshold) if only_changed else (),
         )
 
     def calibrated_proba(self, X: Any) -> NDArray[np.float64]:
