@@ -24,7 +24,7 @@ from commod._evidence.cut import best_stop, evidence
 from commod._evidence.search import Pricing, priced_rows
 from commod._evidence.task import N_FOLDS, EvidenceTask, with_bounds
 from commod._text import n_of
-from commod.bounds._counts import read_problem, simple_requirement
+from commod.bounds._counts import LimitRows, simple_requirement
 from commod.exceptions import InputError
 from commod.metrics._constraint import ConstraintLike
 from commod.metrics._people import People, read_target
@@ -107,9 +107,9 @@ def blind_changes(
     constraint, target = simple_requirement(constraints, target, "The blind limit")
     read_target(constraint, target)
     check_same_rows({"X": X, "y_pred": y_pred, "sensitive_features": sensitive_features})
-    rows, _ = read_problem(
-        y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
-    )
+    given = y_true, y_pred, sensitive_features
+    rows = LimitRows.read([constraint], *given, direction, pos_label, favorable_label)
+    rows.problem(constraint)  # refuses a rate over nobody
     columns = read_columns(X)
     check_length(columns[0].values, "X", rows.n_rows)
     people = BlindPeople.of(columns, rows.people(constraint), rows.given.decisions)

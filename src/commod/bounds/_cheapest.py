@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -33,15 +34,15 @@ from commod._data.tables import check_same_rows
 from commod.bounds._counts import (
     CountProblem,
     Flips,
-    read_problem,
+    LimitRows,
     simple_requirement,
     solve_fewest_changes,
 )
 from commod.bounds._levels import (
     CountInterval,
+    FewestChanges,
     Floor,
     IntArray,
-    RateRowCounts,
     RowAnswer,
     best_interval,
     floor_of,
@@ -100,7 +101,8 @@ def _cheapest_rows(
     objectives = []
     for i, row in enumerate(problem.rate_rows()):
         own = slice(i * shape[1], (i + 1) * shape[1])
-        objectives.append(CheapestChanges(row, raising.totals[own], lowering.totals[own], is_ratio))
+        up, down = raising.totals[own], lowering.totals[own]
+        objectives.append(CheapestChanges(row, is_ratio, raising=up, lowering=down))
     if len(objectives) == 1:
         floor = floor_of(problem.sizes[0], target, is_ratio=is_ratio)
         positives = objectives[0].solve(floor, prefer_high=prefer_high)
@@ -120,17 +122,15 @@ def _cheapest_rows(
 
 
 @dataclass(frozen=True)
-class CheapestChanges:
+class CheapestChanges(FewestChanges):
     """The objective of cheap changes. Ties go to few changes, then to the fairest counts.
 
     `raising[s][k]` is the least cost of raising k people of group s, and `lowering[s][k]` that of
     lowering k.
     """
 
-    row: RateRowCounts
-    raising: Sequence[Floats]
-    lowering: Sequence[Floats]
-    is_ratio: bool
+    raising: Sequence[Floats] = ()
+    lowering: Sequence[Floats] = ()
 
     @property
     def n_refinements(self) -> int:
@@ -151,20 +151,20 @@ class CheapestChanges:
         """Return the cost of arriving at these counts, (G,)."""
         return float(self.cost(positives[None, :], positives[None, :])[0])
 
-    def cost(self, low: IntArray, high: IntArray) -> Floats:
+    def cost(self, low: Any, high: Any) -> Any:
         """Return the cost of the changes into each interval."""
-        up, down = self._moves(low, high)
-        total = np.zeros(len(low))
-        for s, (raising, lowering) in enumerate(zip(self.raising, self.lowering, strict=True)):
-            total += raising[up[:, s]] + lowering[down[:, s]]
-        return total
+        return self._total(low, high, getitem)
 
     def relaxed_cost(self, low: Floats, high: Floats) -> Floats:
         """Return the cost in real numbers."""
-        up, down = self._moves(low, high)
-        total = np.zeros(len(low))
-        for s, (raising, lowering) in enumerate(zip(self.raising, self.lowering, strict=True)):
-            total += _interpolated(raising, up[:, s]) + _interpolated(lowering, down[:, s])
+        return self._total(low, high, _interpolated)
+
+    def _total(self, low: Any, high: Any, cost_of: Callable[[Floats, Any], Floats]) -> Floats:
+        """Return the cost of each interval; `cost_of` reads the totals at numbers of changes."""
+        before, total = self.row.positives, np.zeros(len(low))
+        moves = (np.clip(before, low, high) - before).T
+        for raising, lowering, move in zip(self.raising, self.lowering, moves, strict=True):
+            total += cost_of(raising, np.maximum(move, 0)) + cost_of(lowering, np.maximum(-move, 0))
         return total
 
     def rounding(self, cost: float) -> float:
@@ -181,11 +181,6 @@ class CheapestChanges:
     def is_ideal(self, interval: CountInterval) -> bool:
         """Return False: nothing is known about ties beyond the levels that were tried."""
         return False
-
-    def _moves(self, low: Any, high: Any) -> tuple[Any, Any]:
-        before = self.row.positives
-        after = np.clip(before, low, high)
-        return np.maximum(after - before, 0), np.maximum(before - after, 0)
 
 
 def _interpolated(totals: Floats, counts: Floats) -> Floats:
@@ -341,9 +336,9 @@ def minimal_cost(
     constraint, target = simple_requirement(constraints, target, "The least cost")
     bound = read_target(constraint, target)
     check_same_rows({"y_pred": y_pred, "change_cost": change_cost, "may_change": may_change})
-    rows, problem = read_problem(
-        y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
-    )
+    given = y_true, y_pred, sensitive_features
+    rows = LimitRows.read([constraint], *given, direction, pos_label, favorable_label)
+    problem = rows.problem(constraint)
     cost, is_open = check_costs(change_cost, rows.n_rows), _read_mask(may_change, rows.n_rows)
     people, decisions = rows.people(constraint), rows.given.decisions
     raising, lowering = (

@@ -143,6 +143,7 @@ class LimitRows:
     @classmethod
     def read(
         cls,
+        constraints: Sequence[Constraint],
         y_true: Any,
         y_pred: Any,
         sensitive_features: Any,
@@ -151,7 +152,12 @@ class LimitRows:
         favorable_label: Any,
         control_features: Any = None,
     ) -> LimitRows:
-        """Return the checked rows; `y_true` is None where no constraint needs labels."""
+        """Return the checked rows; true labels only count where a constraint needs them."""
+        needing = next((one for one in constraints if one.needs_labels), None)
+        if needing is None:
+            y_true = None
+        elif y_true is None:
+            raise missing_labels(needing)
         groups_of = sensitive_features, pos_label, None, control_features
         given = read_decisions(y_true, y_pred, *groups_of)
         groups = given.groups.labels
@@ -225,24 +231,6 @@ def _two_labels(rows: GroupedDecisions, pos_label: Any, favorable_label: Any) ->
             parameter="favorable_label",
         )
     return negative, positive
-
-
-def read_problem(
-    y_true: Any,
-    y_pred: Any,
-    sensitive_features: Any,
-    constraint: Constraint,
-    direction: str,
-    pos_label: Any,
-    favorable_label: Any,
-) -> tuple[LimitRows, CountProblem]:
-    """Return checked rows and their counts to change; labels only count where they are needed."""
-    if y_true is None and constraint.needs_labels:
-        raise missing_labels(constraint)
-    y_true = y_true if constraint.needs_labels else None
-    given = y_true, y_pred, sensitive_features
-    rows = LimitRows.read(*given, direction, pos_label, favorable_label)
-    return rows, rows.problem(constraint)
 
 
 def check_budget(max_changes: Any) -> int:

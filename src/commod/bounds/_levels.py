@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import itemgetter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,31 +131,6 @@ class CountInterval(NamedTuple):
         return self.rank[0]
 
 
-class Objective(Protocol):
-    """What to minimise over intervals. All methods take one interval per level, (N, G), (N, G).
-
-    `cost` returns shape (N,), infinite where the interval is not allowed. `tie_break` returns keys
-    of shape (N,): the first one decides, then the next. `relaxed_cost` is convex in
-    the level and at most `cost` on whole numbers. Its minimum lies at the rate of a group, or at
-    the level whose floor is that rate, or is approached by `n_refinements` grids, each finer than
-    the one before. `rounding` returns how far rounding errors may lift a relaxed cost. `is_ideal`
-    returns True only if no interval of the same cost has a smaller `tie_break`.
-    """
-
-    @property
-    def n_refinements(self) -> int: ...
-
-    def cost(self, low: IntArray, high: IntArray) -> NDArray[Any]: ...
-
-    def relaxed_cost(self, low: Floats, high: Floats) -> Floats: ...
-
-    def rounding(self, cost: float) -> float: ...
-
-    def tie_break(self, low: IntArray, high: IntArray) -> tuple[Floats, ...]: ...
-
-    def is_ideal(self, interval: CountInterval) -> bool: ...
-
-
 # ---------------------------------------------------------------------------------------------
 # Floors
 
@@ -234,7 +209,7 @@ def _round_up(value: Fraction, largest: int) -> Fraction:
 def best_interval(
     row: RateRowCounts,
     floor: Floor,
-    objective: Objective,
+    objective: FewestChanges,
     *,
     limit: float = math.inf,
     prefer_high: bool = True,
@@ -282,7 +257,7 @@ class _LevelSearch:
 
     row: RateRowCounts
     floor: Floor
-    objective: Objective
+    objective: FewestChanges
     prefer_high: bool
 
     def reachable_levels(self) -> tuple[float, float]:
@@ -425,33 +400,48 @@ def solve_one_rate_row(
 
 @dataclass(frozen=True)
 class FewestChanges:
-    """The objective of few changes. Ties go to the fairest counts, unless `any_tie` will do."""
+    """What to minimise over intervals: changes. Ties go to the fairest counts, unless `any_tie`.
+
+    A subclass has other costs. Methods take one interval per level, (N, G), (N, G). The minimum of
+    `relaxed_cost` lies at the rate of a group, or at the level whose floor is that rate, or is
+    approached by `n_refinements` grids, each finer than the one before.
+    """
 
     row: RateRowCounts
     is_ratio: bool
     any_tie: bool = False
-    n_refinements: int = 0
+
+    @property
+    def n_refinements(self) -> int:
+        """Return how many grids approach the minimum of the relaxed cost."""
+        return 0
 
     def cost(self, low: Any, high: Any) -> Any:
-        """Return the distance from the positives to each interval, summed over groups."""
+        """Return the distance from the positives to each interval, summed over groups, (N,)."""
         p = self.row.positives
         return (np.maximum(p - high, 0) + np.maximum(low - p, 0)).sum(axis=1)
 
-    relaxed_cost = cost
+    relaxed_cost = cost  # of real numbers: convex in the level, and never above `cost`
 
     def rounding(self, cost: float) -> float:
-        """Return the rounding error of a relaxed cost: far below one person."""
+        """Return how far rounding errors may lift a relaxed cost: far below one person."""
         return MARGIN
 
     def tie_break(self, low: IntArray, high: IntArray) -> tuple[Floats, ...]:
-        """Return the gap, or minus the ratio, of the counts nearest to the present positives."""
+        """Return the gap, or minus the ratio, of the counts nearest to the present positives.
+
+        Of several keys (N,), the first one decides, then the next.
+        """
         if self.any_tie:
             return ()
         positives = np.clip(self.row.positives, low, high)
         return (self.row.unfairness(positives, is_ratio=self.is_ratio),)
 
     def is_ideal(self, interval: CountInterval) -> bool:
-        """Return whether every fairer target costs more, even in real numbers."""
+        """Return True only if no interval of the same cost has a smaller `tie_break`.
+
+        Then every fairer target costs more, even in real numbers.
+        """
         row = self.row
         rates = row.exact_rates(np.clip(row.positives, interval.low, interval.high))
         slope, drop = Fraction(1), Fraction(0)

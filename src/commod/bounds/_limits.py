@@ -18,7 +18,6 @@ from commod.bounds._counts import (
     LimitRows,
     check_budget,
     check_simple,
-    read_problem,
     read_requirements,
     simple_requirement,
     solve_best_fairness,
@@ -26,7 +25,7 @@ from commod.bounds._counts import (
 from commod.bounds._general import TIME_LIMIT, fewest_changes
 from commod.bounds._levels import IntArray, RateRowCounts, relaxed_gap_costs
 from commod.exceptions import InputError
-from commod.metrics._constraint import Constraint, ConstraintLike, missing_labels
+from commod.metrics._constraint import Constraint, ConstraintLike
 from commod.metrics._named_constraints import read_constraints
 from commod.metrics._people import read_target
 
@@ -174,12 +173,8 @@ def minimal_changes(
             "`within`, as in DemographicParity(ratio=0.8).within('department').",
             parameter="control_features",
         )
-    if not requirements.needs_labels:
-        y_true = None
-    elif y_true is None:
-        raise missing_labels(next(c for c in requirements.constraints if c.needs_labels))
-    given = y_true, y_pred, sensitive_features
-    rows = LimitRows.read(*given, direction, pos_label, favorable_label, control_features)
+    given = y_true, y_pred, sensitive_features, direction, pos_label, favorable_label
+    rows = LimitRows.read(requirements.constraints, *given, control_features)
     for constraint in requirements.constraints:
         if constraint.within is None:
             rows.problem(constraint)  # refuses a rate over nobody
@@ -249,9 +244,9 @@ def best_fairness(
     budget = check_budget(max_changes)
     stated, name = read_constraints(constraints), getattr(constraints, "name", constraints)
     constraint = check_simple(stated.constraints, "The best fairness", name)
-    rows, problem = read_problem(
-        y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
-    )
+    given = y_true, y_pred, sensitive_features
+    rows = LimitRows.read([constraint], *given, direction, pos_label, favorable_label)
+    problem = rows.problem(constraint)
     positives = solve_best_fairness(problem, budget)
     value, n_changes = problem.fairness(positives), problem.n_changes(positives)
     return BestFairness(
@@ -346,9 +341,9 @@ def minimal_expected_changes(
             parameter="constraints",
         )
     ceiling = float(read_target(constraint, target))
-    rows, problem = read_problem(
-        y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
-    )
+    given = y_true, y_pred, sensitive_features
+    rows = LimitRows.read([constraint], *given, direction, pos_label, favorable_label)
+    problem = rows.problem(constraint)
     counts = np.stack([problem.sizes - problem.positives, problem.positives], axis=1)
     codes, n_groups = rows.given.groups.codes, len(rows.given.groups.labels)
     cells = n_groups * rows.given.decisions + codes
