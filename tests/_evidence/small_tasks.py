@@ -63,9 +63,9 @@ class People:
         problem = update._prepare(self.X, self.y, known, weight, hashes=hashes)
         return problem, update._target
 
-    def task(self, *args, is_new=False, **others):
+    def task(self, *args, for_new=False, **others):
         problem, target = self.problem(*args, **others)
-        return evidence_task(problem, target, is_new=is_new)
+        return evidence_task(problem, target, for_new=for_new)
 
 
 def written_out(encoding, X):

@@ -101,7 +101,7 @@ def test_a_budget_takes_the_best_expectation_within_the_caps(seed):
 
 @given(seed=seeds, name=st.sampled_from(sorted(CONSTRAINTS)))
 def test_for_new_people_the_expectation_keeps_the_bound_and_few_counts_before_it_do(seed, name):
-    task, score = drawn(seed, name, is_new=True)
+    task, score = drawn(seed, name, for_new=True)
     found = best_stop(task, score)
     path = path_of(task, score)
     kept = (task.slack(task.expected(path.rates)) >= -TINY).all(axis=0)
@@ -115,7 +115,7 @@ def test_for_new_people_the_expectation_keeps_the_bound_and_few_counts_before_it
 
 def test_where_no_count_is_enough_the_cut_is_hardly_worse_than_the_best_with_fewer_changes():
     people = People(3, n=400)
-    task = people.task(c.DemographicParity(ratio=0.99), is_new=True)
+    task = people.task(c.DemographicParity(ratio=0.99), for_new=True)
     v = people.rng.normal(size=400) + 1.5 * (people.group - 0.5)
     score = evidence(task, v, np.ones(400))
     found = best_stop(task, score)

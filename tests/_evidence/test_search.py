@@ -18,10 +18,10 @@ from commod._evidence.search import (
     FoundUpdate,
     Regression,
     Settings,
-    card_of,
     changed_by,
     costs_at,
     find_update,
+    fold_card,
     local_weights,
     mean_distance,
     price,
@@ -58,7 +58,7 @@ def test_where_columns_tell_the_cells_the_fewest_changes_of_all_updates_are_foun
     for seed in range(2):
         people = known_cells(seed, n_groups, with_label=constraints is ODDS)
         problem, target = people.problem(constraints, target_on="fit_rows")
-        update = find_update(evidence_task(problem, target, is_new=False), Settings(max_lines=12))
+        update = find_update(evidence_task(problem, target, for_new=False), Settings(max_lines=12))
         assert update.stop.is_reached
         found += update.stop.n_changed
         fewest += problem.limit(target, is_rough=False) * 600
@@ -72,14 +72,14 @@ def test_where_columns_tell_the_cells_the_fewest_changes_of_all_updates_are_foun
 def test_rows_in_another_order_lead_to_the_same_points_and_the_same_people(constraints):
     people = People(1, n=500, n_groups=3)
     settings_ = Settings(borderline=0.25, max_lines=6)
-    task = people.task(constraints, is_new=True, by_content=True)
+    task = people.task(constraints, for_new=True, by_content=True)
     found = find_update(task, settings_)
     assert found.stop.n_changed > 0
     order = np.random.default_rng(0).permutation(people.n)
     other = People(1, n=500, n_groups=3)
     other.X = people.X.iloc[order].reset_index(drop=True)
     other.y, other.group = people.y[order], people.group[order]
-    moved = other.task(constraints, is_new=True, by_content=True)
+    moved = other.task(constraints, for_new=True, by_content=True)
     again = find_update(moved, settings_)
     assert again.points.values.tolist() == found.points.values.tolist()
     assert (again.points.intercept, again.cut) == (found.points.intercept, found.cut)
@@ -96,7 +96,7 @@ def test_values_out_of_fold_come_from_regressions_without_the_fold():
     task = evidence_task(problem, target)
     found = Regression(task)
     coef = np.array([200.0, -200.0])
-    card = card_of(found, found.start, coef, Settings())
+    card = fold_card(found, found.start, coef, Settings())
     full = written_out(problem.encoding, people.X)[:, found.design.terms]
     assert np.count_nonzero(card.points.values) == full.shape[1]
     wanted = coef[task.cell[:, 0]] * task.step[:, 0]
@@ -186,13 +186,13 @@ def test_nearness_is_the_best_that_the_extra_changes_allow(with_labels, borderli
 
 
 @settings(max_examples=8)
-@example(seed=1807, is_new=True, is_budget=False)
-@given(seed=st.integers(0, 10**4), is_new=st.booleans(), is_budget=st.booleans())
-def test_caps_hold_on_the_counted_values_and_on_the_fit_rows(seed, is_new, is_budget):
+@example(seed=1807, for_new=True, is_budget=False)
+@given(seed=st.integers(0, 10**4), for_new=st.booleans(), is_budget=st.booleans())
+def test_caps_hold_on_the_counted_values_and_on_the_fit_rows(seed, for_new, is_budget):
     people = People(seed, n=300)
     rng = np.random.default_rng(seed)
     caps = Caps(0.06, *rng.choice([None, 0.005, 0.02], 2).tolist())
-    task = replace(people.task(PARITY, weight=people.weight, is_new=is_new), caps=caps)
+    task = replace(people.task(PARITY, weight=people.weight, for_new=for_new), caps=caps)
     found = find_update(task, Settings(0.25, max_lines=6, is_budget=is_budget))
     changed = changed_by(task, found)
     for rows in (changed, found.score(task) > found.cut):
@@ -212,8 +212,8 @@ def test_caps_hold_on_the_counted_values_and_on_the_fit_rows(seed, is_new, is_bu
 
 def test_a_stop_that_the_fit_rows_cap_is_counted_again():
     people = People(6, n=300)
-    task = replace(people.task(PARITY, is_new=True), caps=Caps(0.05))
-    card = card_of(found := Regression(task), found.start, np.array([-300.0, 300]), Settings())
+    task = replace(people.task(PARITY, for_new=True), caps=Caps(0.05))
+    card = fold_card(found := Regression(task), found.start, np.array([-300.0, 300]), Settings())
     optimistic = replace(card, in_sample=2 * card.in_sample)  # more change on the fit rows
     score = evidence(task, card.out_of_fold, costs_at(task, 0.0, 1.0))
     stop = best_stop(task, score)

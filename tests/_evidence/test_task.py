@@ -142,7 +142,7 @@ def test_of_very_many_inequalities_those_with_the_least_slack_are_kept(monkeypat
 
 def test_the_expectation_is_the_mean_of_samples_that_chance_makes_less_fair():
     people = People(10, n=600)
-    task = people.task(is_new=True)
+    task = people.task(for_new=True)
     rates = np.array([0.4, 0.45])
     rng, sizes = np.random.default_rng(0), task.sizes
     # both the fit rows and the new sample have chance
@@ -154,7 +154,7 @@ def test_the_expectation_is_the_mean_of_samples_that_chance_makes_less_fair():
     expected = task.expected(several)[0]
     assert expected == pytest.approx([mean, mean], abs=0.003)
     assert (expected < task.values(several)[0] - 0.01).all()
-    assert people.task(is_new=False).expected(several)[0] == pytest.approx([0.4 / 0.45] * 2)
+    assert people.task(for_new=False).expected(several)[0] == pytest.approx([0.4 / 0.45] * 2)
 
 
 def test_other_bounds_keep_the_comparisons():

@@ -16,7 +16,7 @@ from commod import COMMOD, ControlledDebiaser, ScoreColumn
 from commod._evidence.points import Points
 from commod.edit import Cap, EditRecord, Merge, Round
 from commod.exceptions import InputError, TargetWarning
-from commod.updates._found_update import scorecard_of
+from commod.updates._found_update import card_of_points
 from quick_updates import quick_control
 
 TOWNS = ["Brest", "Lyon", "Nice", "Paris"]
@@ -135,7 +135,7 @@ def test_given_points_are_kept_bit_for_bit(update):
     for scale in (1e-6, 1.0, 1e6):
         for row in scale * rng.normal(size=(20, encoding.n_terms)):
             concept = rng.integers(0, 2, len(row))
-            card = scorecard_of(encoding, Points(row, 0.1), concept, np.ones(len(row)))
+            card = card_of_points(encoding, Points(row, 0.1), concept, np.ones(len(row)))
             assert (card.points == row).all()
             assert card.intercept == 0.1
 

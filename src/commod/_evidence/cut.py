@@ -211,7 +211,7 @@ def _stop_at(task: EvidenceTask, path: Path, is_budget: bool) -> tuple[int, Floa
     samples, as where everybody gets the same decision.
     """
     slack, allowed = task.slack(path.values), path.is_allowed
-    if task.is_new:
+    if task.for_new:
         fairest = _fairest(task, path, np.where(allowed, slack, -np.inf))
         allowed = allowed & (np.arange(len(path)) <= fairest)
     if not is_budget:

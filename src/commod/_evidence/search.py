@@ -82,7 +82,7 @@ class EvidenceCard:
 
     def counted(self, task: EvidenceTask) -> Floats:
         """Return the values that the cut is counted on."""
-        return self.out_of_fold if task.is_new else self.in_sample
+        return self.out_of_fold if task.for_new else self.in_sample
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def price(found: Regression, sums: Sums, cost: Floats, settings: Settings, rates
     `rates` (C,) are those at which inequalities are linear: of the last cut.
     """
     task = found.task
-    folds = range(N_FOLDS) if task.is_new else [None] * N_FOLDS
+    folds = range(N_FOLDS) if task.for_new else [None] * N_FOLDS
     solutions = [solve(*sums.without(fold), found.alpha) for fold in folds]
     pricing = Pricing(task, found.priced, found.effects(solutions), cost)
     tried: list[Valued] = []
@@ -256,7 +256,7 @@ def find_values(found: Regression, settings: Settings) -> FoundValues:
 def find_card(values: FoundValues, settings: Settings) -> FoundUpdate:
     """Return the update of a card for these values, with the least nearness that it may have."""
     task = values.found.task
-    card = card_of(values.found, values.sums, values.valued.coef, settings)
+    card = fold_card(values.found, values.sums, values.valued.coef, settings)
     score = evidence(task, card.counted(task), values.cost)
     stop = best_stop(task, score, is_budget=settings.is_budget)
     return FoundUpdate(card, stop.cut, values.nearness, values.mean_distance, stop, stop.n_changed)
@@ -269,13 +269,13 @@ def local_weights(task: EvidenceTask, valued: Valued, cost: Floats) -> Floats:
     return np.asarray(task.is_known * (np.exp(-0.5 * gap**2) + LEAST_WEIGHT))
 
 
-def card_of(found: Regression, sums: Sums, coef: Floats, settings: Settings) -> EvidenceCard:
+def fold_card(found: Regression, sums: Sums, coef: Floats, settings: Settings) -> EvidenceCard:
     """Return the card for what the sums are worth, in all rows and in every fold.
 
     Whole numbers have one unit, that of all rows, because one cut is counted on all folds.
     """
     task = found.task
-    parts = [sums.without(fold) for fold in ([None, *range(N_FOLDS)] if task.is_new else [None])]
+    parts = [sums.without(fold) for fold in ([None, *range(N_FOLDS)] if task.for_new else [None])]
     is_pinned = settings.is_whole and bool(np.nan_to_num(task.pinned).any())
     gram, cross = parts[0]
     unit = unit_of_pinned(gram, cross @ coef, found.alpha, task, found.design) if is_pinned else 1.0
@@ -285,7 +285,7 @@ def card_of(found: Regression, sums: Sums, coef: Floats, settings: Settings) -> 
         solved = [whole(points, task.pinned, unit) for points in solved]
     points = solved[0]
     in_sample = task.terms.total(points.values, points.intercept)
-    out_of_fold = found.by_fold(solved[1:]) if task.is_new else in_sample
+    out_of_fold = found.by_fold(solved[1:]) if task.for_new else in_sample
     return EvidenceCard(points, in_sample, out_of_fold)
 
 
@@ -372,7 +372,7 @@ def _gained(task: EvidenceTask, found: FoundUpdate) -> float:
 def _within_caps(task: EvidenceTask, found: FoundUpdate) -> float:
     """Return the cut, or the next higher one at which caps hold on the fit rows and out of fold."""
     card, cut = found.card, found.cut
-    if task.caps == type(task.caps)() or not np.isfinite(cut) or not task.is_new:
+    if task.caps == type(task.caps)() or not np.isfinite(cut) or not task.for_new:
         return cut
     cost = costs_at(task, found.nearness, found.mean_distance)
     scores = [evidence(task, v, cost) for v in (card.in_sample, card.out_of_fold)]

@@ -88,7 +88,7 @@ class EvidenceTask:
     - `is_known` (n,): whether the group is known. `weight`, `people` (n,): of each row.
     - `label` (n,): the true label; None where it is not known.
     - `constraints`, `required`: the constraints, and their comparisons with bounds.
-    - `is_new`: whether bounds are to hold on new people; otherwise on these rows.
+    - `for_new`: whether bounds are to hold on new people; otherwise on these rows.
     """
 
     terms: TermTable
@@ -112,7 +112,7 @@ class EvidenceTask:
     constraints: tuple[Constraint, ...]
     required: tuple[Required, ...]
     caps: Caps = Caps()
-    is_new: bool = True
+    for_new: bool = True
 
     @classmethod
     def of(cls, people: People, bounds: Sequence[Bound], **given: Any) -> EvidenceTask:
@@ -237,7 +237,7 @@ class EvidenceTask:
 
         The shape is (n_constraints, m). On fit rows, the metrics are those that were counted.
         """
-        if not self.is_new:
+        if not self.for_new:
             return self.values(rates)
         drawn = np.hstack([drawn_rates(self.sizes, column, n_samples=2) for column in rates.T])
         values = self.values(drawn)

@@ -40,7 +40,7 @@ from commod.updates._edit import (
     locked_columns,
     set_by_hand,
 )
-from commod.updates._found_update import Expectation, decisions_of, is_degenerate, rule_of
+from commod.updates._found_update import Expectation, card_decisions, found_rule, is_degenerate
 from commod.updates._problem import FitProblem, evidence_task
 from commod.updates._targeted import find_asked
 from commod.updates.controlled import ControlledDebiaser
@@ -192,7 +192,7 @@ def fitted_points(fitted: FittedRows) -> PointsWithCut:
         card.intercept,
         card.rule,
         set_by_hand(update),
-        fitted.as_given(decisions_of(problem, card)),
+        fitted.as_given(card_decisions(problem, card)),
         expected_of(update),
         bool(update.reached_),
     )
@@ -223,7 +223,7 @@ def points_with_cut(
     return PointsWithCut(
         edited.points,
         before.intercept,
-        rule_of(problem, found.found),
+        found_rule(problem, found.found),
         is_edited,
         fitted.as_given(after),
         None if found.expectation is None else _expected(found.expectation),
@@ -269,7 +269,7 @@ def points_at_targets(fitted: FittedRows, now: PointsWithCut, n_targets: int) ->
     """
     problem, rule = fitted.problem, now.rule
     base, near_ideal = problem.base_fairness, problem.constraint.near_ideal
-    task = evidence_task(problem, problem.asked.target, is_new=False)
+    task = evidence_task(problem, problem.asked.target, for_new=False)
     sign = 1.0 if problem.asked.raising_is_a_gain else -1.0
     v = sign * fitted.terms.total(now.points, now.intercept)
     score = evidence(task, v, costs_at(task, rule.nearness, rule.mean_distance))

@@ -217,7 +217,7 @@ def _task(people: People, decisions: Mask, hashes: NDArray[np.uint64]) -> Eviden
         may_change=everybody,
         sizes=people.weights.ravel(),
         is_known=everybody,
-        is_new=False,
+        for_new=False,
     )
 
 

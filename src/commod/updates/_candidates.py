@@ -27,12 +27,11 @@ from commod.updates._found_update import (
     AllPeople,
     Expectation,
     FittedUpdate,
-    card_of,
     fit_direction,
-    is_for_new_rows,
+    found_card,
+    found_rule,
     ratio_on,
     recount_on,
-    rule_of,
     with_expectation,
     with_target,
 )
@@ -78,10 +77,10 @@ class CountedCandidate:
     def _card(self) -> Scorecard:
         problem, found = self.fitted.problem, self.fitted.found
         if not np.isfinite(found.cut):
-            return card_of(problem, found)
+            return found_card(problem, found)
         if id(found.card) not in self.cards:
-            self.cards[id(found.card)] = card_of(problem, found)
-        return replace(self.cards[id(found.card)], rule=rule_of(problem, found))
+            self.cards[id(found.card)] = found_card(problem, found)
+        return replace(self.cards[id(found.card)], rule=found_rule(problem, found))
 
     def decide(self, rows: RatioRows) -> NDArray[np.bool_]:
         """Return the decisions on rows that were read, shape (n,)."""
@@ -140,7 +139,7 @@ def sweep_targets(
         targets = default_targets(everybody.base_fairness, constraint.near_ideal, target)
     ordered = sorted(set(targets), reverse=not constraint.higher_is_fairer)
     with single_blas_thread:
-        first = fit_direction(problem, target, is_new=is_for_new_rows(everybody))
+        first = fit_direction(problem, target, for_new=everybody.for_new)
         swept = list(_swept(problem, first, people, ordered))
     return first, [one._replace(fitted=with_expectation(one.fitted)) for one in swept]
 
@@ -160,7 +159,7 @@ def _swept(
             task = with_target(first.task, anchored)
             anchor = first._replace(task=task, found=find_update(task, settings, regression))
             if not anchor.found.stop.is_reached and first.problem is not problem:
-                anchor = fit_direction(problem, anchored, settings, is_new=task.is_new)
+                anchor = fit_direction(problem, anchored, settings, for_new=task.for_new)
         if people is not None:
             counted = people.count(anchor.problem, anchor.task, anchor.found, is_swept=True)
             anchor = recount_on(counted, anchor, settings)

@@ -34,9 +34,8 @@ from commod.updates._found_update import (
     FittedUpdate,
     concept_of_terms,
     favorable_points,
+    found_rule,
     given_card,
-    is_for_new_rows,
-    rule_of,
     with_expectation,
 )
 from commod.updates._problem import FitProblem, evidence_task
@@ -137,7 +136,7 @@ def edited_update(update: Updated, rows: EditRows, plan: EditPlan) -> Updated:
     edited._terms_by_hand = tuple(name for name, is_kept in names if is_kept)
     edited.promised_ = None
     points = favorable_points(problem, fitted.found.points)
-    rule, concept = rule_of(problem, fitted.found), concept_of_terms(card)[kept]
+    rule, concept = found_rule(problem, fitted.found), concept_of_terms(card)[kept]
     edited._store_card(problem, given_card(problem, points, rule, concept))
     edited.history_ = {"step": ["edited by hand"], "n_terms": [edited.scorecard_.n_terms_used]}
     edited.history_["change_rate"] = [fitted.found.stop.n_changed / problem.rows.n_people]
@@ -238,8 +237,8 @@ def fit_edit(
     On the rows that points come from, the cut is counted on values of points that were fitted
     without the fold of each row, beside the edited ones.
     """
-    asked, is_new = problem.asked, is_for_new_rows(problem)
-    task = evidence_task(problem, asked.target, is_new=is_new)
+    asked = problem.asked
+    task = evidence_task(problem, asked.target, for_new=problem.for_new)
     rule = edited.card.rule
     assert rule is not None
     sign = 1.0 if asked.raising_is_a_gain else -1.0
@@ -251,7 +250,7 @@ def fit_edit(
         if plan.refit:
             pinned = np.where(edited.is_pinned, own.values, np.nan)
             card = find_update(replace(task, pinned=pinned), settings).card
-        elif is_new and is_same_rows and own.values.any():
+        elif problem.for_new and is_same_rows and own.values.any():
             # Terms without points stay without them, and edited points stay as they are.
             is_fixed = edited.is_edited | (own.values == 0)
             pinned = np.where(is_fixed, own.values, np.nan)

@@ -57,8 +57,6 @@ NOT_CORRECTED = (
     "update on rows that are new to the base model"
 )
 
-MIN_CELL_PEOPLE = 10  # of a compared rate: with fewer, nothing can be expected on new people
-
 
 @dataclass(frozen=True)
 class Expectation:
@@ -178,17 +176,6 @@ def with_target(task: EvidenceTask, target: float) -> EvidenceTask:
     return replace(task, required=with_bounds(task.required, (target, *task.bounds[1:])))
 
 
-def has_enough_people(problem: FitProblem) -> bool:
-    """Return whether every rate that is compared counts enough people for folds."""
-    counted = problem.compared.n_counted
-    return bool(len(counted)) and int(counted.min()) >= MIN_CELL_PEOPLE
-
-
-def is_for_new_rows(problem: FitProblem) -> bool:
-    """Return whether the cut is counted on values that their own row did not shape."""
-    return problem.asked.is_for_new_rows and has_enough_people(problem)
-
-
 def fit_update(problem: FitProblem, people: AllPeople | None = None) -> FittedUpdate:
     """Return the update that a problem asks for, and what is expected of it.
 
@@ -196,16 +183,16 @@ def fit_update(problem: FitProblem, people: AllPeople | None = None) -> FittedUp
     is kept where it needs no more changes than `borderline` allows.
     """
     with single_blas_thread:
-        is_new = is_for_new_rows(problem if people is None else people.problem)
-        fitted = fit_direction(problem, problem.asked.target, is_new=is_new)
-        optimism = optimism_text(problem, fitted.task) if is_new else ""
+        for_new = (problem if people is None else people.problem).for_new
+        fitted = fit_direction(problem, problem.asked.target, for_new=for_new)
+        optimism = optimism_text(problem, fitted.task) if for_new else ""
         if people is not None:
             fitted = counted_update(fitted, people)
         return with_expectation(fitted._replace(optimism=optimism))
 
 
 def fit_direction(
-    problem: FitProblem, target: float, settings: Settings | None = None, *, is_new: bool
+    problem: FitProblem, target: float, settings: Settings | None = None, *, for_new: bool
 ) -> FittedUpdate:
     """Return the update in the direction that the problem allows, or with gains only.
 
@@ -219,7 +206,7 @@ def fit_direction(
     """
     settings = settings or problem.asked.settings
     raising_is_a_gain = problem.asked.raising_is_a_gain
-    regression = Regression(evidence_task(problem, target, is_new=is_new))
+    regression = Regression(evidence_task(problem, target, for_new=for_new))
     tried = [(problem, find_values(regression, settings))]
     kept, is_any = tried[0], problem.may_raise and problem.may_lower
     for raises in (raising_is_a_gain, not raising_is_a_gain) if is_any else ():
@@ -229,7 +216,7 @@ def fit_direction(
         if not is_gain and any(one.is_kept_without_chance for _, one in tried):
             break
         single = problem.with_direction(raises, not raises)
-        own = evidence_task(single, target, is_new=is_new)
+        own = evidence_task(single, target, for_new=for_new)
         tried.append((single, find_values(Regression(own, regression), settings)))
         if _is_near(tried[-1][1].valued.stop, stop, own, settings, is_gain=is_gain):
             kept = tried[-1]
@@ -260,9 +247,9 @@ def with_expectation(fitted: FittedUpdate) -> FittedUpdate:
     Something can be expected if its cut was counted on rows new to its points.
     """
     task, stop = fitted.task, fitted.found.stop
-    if not fitted.problem.asked.is_for_new_rows:
+    if not fitted.problem.asked.for_new:
         return fitted
-    if not task.is_new:
+    if not task.for_new:
         return fitted._replace(expectation=Expectation.unknown(task.constraints))
     low, high = np.quantile(task.draws(stop.rates)[0], ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
     accuracy = float("nan")
@@ -365,7 +352,7 @@ def counted_update(fitted: FittedUpdate, people: AllPeople) -> FittedUpdate:
 def recount_on(counted: CountedPeople, fitted: FittedUpdate, settings: Settings) -> FittedUpdate:
     """Return an update with the cut that counted people give; it was found on some of them."""
     task, found = fitted.task, fitted.found
-    whole = evidence_task(counted.problem, float(task.bounds[0]), is_new=task.is_new)
+    whole = evidence_task(counted.problem, float(task.bounds[0]), for_new=task.for_new)
     whole = replace(whole, distance=np.concatenate([task.distance, counted.distance]))
     card = EvidenceCard(
         found.points,
@@ -387,12 +374,12 @@ def favorable_points(problem: FitProblem, points: Points) -> Points:
     return Points(sign * points.values + 0.0, sign * points.intercept + 0.0)
 
 
-def card_of(problem: FitProblem, found: FoundUpdate) -> Scorecard:
+def found_card(problem: FitProblem, found: FoundUpdate) -> Scorecard:
     """Return the scorecard of an update that was found; r = 1 where nobody changes."""
     if np.isfinite(found.cut):
         given = favorable_points(problem, found.points)
         return given_card(
-            problem, given, rule_of(problem, found), concepts_by_column(problem, given)
+            problem, given, found_rule(problem, found), concepts_by_column(problem, given)
         )
     n_terms = problem.terms.n_terms
     rule = EvidenceRule(1.0, favorable_above=problem.asked.is_favorable_above)
@@ -403,11 +390,11 @@ def given_card(
     problem: FitProblem, given: Points, rule: EvidenceRule, concept: NDArray[np.intp]
 ) -> Scorecard:
     """Return points and their rule as a scorecard, bit for bit; `concept` (d,) of each term."""
-    card = scorecard_of(problem.encoding, given, concept, problem.moments[0])
+    card = card_of_points(problem.encoding, given, concept, problem.moments[0])
     return replace(card, rule=rule)
 
 
-def rule_of(problem: FitProblem, found: FoundUpdate) -> EvidenceRule:
+def found_rule(problem: FitProblem, found: FoundUpdate) -> EvidenceRule:
     """Return the rule by which the evidence of an update decides; its cut is never infinite."""
     moves = problem.may_raise, problem.may_lower
     may_gain, may_lose = moves if problem.asked.raising_is_a_gain else moves[::-1]
@@ -430,7 +417,7 @@ def ratio_on(
     return np.where(allowed.is_open(base), ratio, 1.0)
 
 
-def decisions_of(problem: FitProblem, card: Scorecard) -> Mask:
+def card_decisions(problem: FitProblem, card: Scorecard) -> Mask:
     """Return the decisions of a scorecard on the rows of a problem, shape (n,)."""
     base = problem.rows.base
     return new_decisions(base, ratio_on(card, problem.terms, base, problem.allowed))
@@ -463,7 +450,7 @@ def concept_of_terms(card: Scorecard) -> NDArray[np.intp]:
     return concept
 
 
-def scorecard_of(
+def card_of_points(
     encoding: Encoding, given: Points, concept: NDArray[np.intp], mean: Floats
 ) -> Scorecard:
     """Return given points as a scorecard with exactly these points; each concept has weight 1.

@@ -46,7 +46,7 @@ from commod.updates._fit_rows import (
     may_come_whole,
     warn_about_group_columns,
 )
-from commod.updates._found_update import AllPeople, CountedPeople, scorecard_of
+from commod.updates._found_update import AllPeople, CountedPeople, card_of_points
 from commod.updates._frame_rows import (
     MAX_WEIGHT_DEVIATION,
     FrameTable,
@@ -265,7 +265,7 @@ class EvidenceQuery:
         lazy = table.with_draws(key, draw, *kept).filter(nw.col(draw) >= bound)
         lazy = lines.with_number(lazy, number)
         concept = np.zeros(len(found.points.values), dtype=np.intp)
-        card = scorecard_of(part.encoding, found.points, concept, part.moments[0])
+        card = card_of_points(part.encoding, found.points, concept, part.moments[0])
         lazy, total = _with_total(lazy, table.lazy.collect_schema(), card)
         side_above = -1.0 if part.rows.base.is_for_positive else 1.0
         side = nw.when(above).then(nw.lit(side_above)).otherwise(nw.lit(-side_above))

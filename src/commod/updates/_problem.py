@@ -28,6 +28,7 @@ from commod.updates._fit_rows import FitRows, point_rows
 
 MAX_LIMIT_ROWS = 50_000  # with more rows, the linear programme takes too long
 ROUNDING = 1e-6  # of a number of changes
+MIN_CELL_PEOPLE = 10  # of a compared rate: with fewer, nothing can be expected on new people
 
 Counts = NDArray[np.int64]
 
@@ -42,7 +43,7 @@ class Asked:
 
     - `constraints`: what is compared. The first one has a `target`, the others keep their `bounds`;
       the first one of these is None.
-    - `is_for_new_rows`: whether the target is one on new people.
+    - `for_new`: whether the target is one on new people.
     - `settings`: the form of the update. `caps`: hard limits on what it changes.
     - `min_category_size`, `locked`, `has_bins`: how terms are learned from columns.
     - `monotone`: +1 or −1 for columns that may only raise, or only lower, the evidence.
@@ -57,7 +58,7 @@ class Asked:
     bounds: tuple[Bound, ...]
     target: float
     direction: str
-    is_for_new_rows: bool
+    for_new: bool
     settings: Settings
     caps: Caps
     min_category_size: int
@@ -274,6 +275,17 @@ class FitProblem:
         """Return the rows whose decision may change, shape (n,)."""
         return self.allowed.mask(self.rows.base)
 
+    @property
+    def has_enough_people(self) -> bool:
+        """Return whether every rate that is compared counts enough people for folds."""
+        counted = self.compared.n_counted
+        return bool(len(counted)) and int(counted.min()) >= MIN_CELL_PEOPLE
+
+    @property
+    def for_new(self) -> bool:
+        """Return whether the cut is counted on values that their own row did not shape."""
+        return self.asked.for_new and self.has_enough_people
+
     @cached_property
     def moments(self) -> tuple[Floats, Floats]:
         """Return mean and standard deviation of the terms, both (n_terms,)."""
@@ -307,7 +319,7 @@ def check_monotone(monotone: Mapping[str, int], names: Sequence[str]) -> None:
 # The question that the search for evidence answers
 
 
-def evidence_task(problem: FitProblem, target: float, *, is_new: bool = True) -> EvidenceTask:
+def evidence_task(problem: FitProblem, target: float, *, for_new: bool = True) -> EvidenceTask:
     """Return the question of a problem for a target."""
     rows = problem.rows
     column, is_level, is_bin, sign = _term_kinds(problem)
@@ -327,7 +339,7 @@ def evidence_task(problem: FitProblem, target: float, *, is_new: bool = True) ->
         sizes=_effective_sizes(problem),
         is_known=rows.groups.is_known if rows.probabilities is None else np.ones(len(rows), bool),
         caps=problem.asked.caps,
-        is_new=is_new,
+        for_new=for_new,
     )
 
 
@@ -376,7 +388,7 @@ def proven_limit(problem: FitProblem, target: float, *, raise_only: bool | None 
         problem = problem.with_direction(raise_only, not raise_only)
     if len(problem.rows) > MAX_LIMIT_ROWS:
         return float("nan")
-    task = evidence_task(problem, target, is_new=False)
+    task = evidence_task(problem, target, for_new=False)
     required = task.inequalities(task.base_rates)
     acting = np.flatnonzero(problem.may_change)
     slopes = np.column_stack([required.slopes[:, : task.n_cells], np.zeros(len(required.slopes))])

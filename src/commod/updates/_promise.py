@@ -26,10 +26,9 @@ from commod.metrics._constraint import Constraint
 from commod.updates._fit_rows import FitRows
 from commod.updates._found_update import (
     FittedUpdate,
-    card_of,
-    decisions_of,
+    card_decisions,
     fit_direction,
-    has_enough_people,
+    found_card,
     is_degenerate,
 )
 from commod.updates._problem import FitProblem
@@ -50,7 +49,7 @@ def fit_promise(problem: FitProblem) -> tuple[FittedUpdate, PromiseTest]:
     first = tested[0].problem  # all of them have its direction
     held_out = held_out.with_direction(first.may_raise, first.may_lower)
     base = held_out.rows.base.decisions
-    decisions = [decisions_of(held_out, card_of(one.problem, one.found)) for one in tested]
+    decisions = [card_decisions(held_out, found_card(one.problem, one.found)) for one in tested]
     tables: list[Table] = [held_out.compared.counts(decided) for decided in decisions]
     degenerate = [is_degenerate(base, decided) for decided in decisions]
     unchanged = held_out.compared.counts(base)
@@ -78,7 +77,7 @@ def fit_promise(problem: FitProblem) -> tuple[FittedUpdate, PromiseTest]:
 def cut_path(problem: FitProblem) -> list[FittedUpdate]:
     """Return updates with the same points, and cuts from the target up to near parity."""
     target, constraint = problem.asked.target, problem.constraint
-    fitted = fit_direction(problem, target, is_new=has_enough_people(problem))
+    fitted = fit_direction(problem, target, for_new=problem.has_enough_people)
     ends = target, constraint.near_ideal
     ends = ends if constraint.shortfall(*ends) < 0 else (ends[0], constraint.ideal)
     targets = np.linspace(*ends, N_TESTED_TARGETS).tolist()

@@ -35,10 +35,10 @@ from commod.updates._found_update import (
     FittedUpdate,
     UnknownGroupFigures,
     UpdateSearch,
-    card_of,
+    card_decisions,
     columns_of_codes,
-    decisions_of,
     fit_update,
+    found_card,
     is_degenerate,
     ratio_on,
 )
@@ -132,7 +132,7 @@ class TargetedUpdate(RatioUpdate):
             bounds=self._bounds(),
             target=self._target,
             direction=str(self.direction),
-            is_for_new_rows=self.target_on == "new_rows",
+            for_new=self.target_on == "new_rows",
             settings=Settings(
                 borderline=float(self.borderline),
                 max_lines=None if self.max_lines is None else int(self.max_lines),
@@ -217,7 +217,7 @@ class TargetedUpdate(RatioUpdate):
         """
         problem, found = fitted.problem, fitted.found
         self.promised_ = None if test is None else not test.failure
-        self._store_card(problem, card_of(problem, found))
+        self._store_card(problem, found_card(problem, found))
         self.history_ = {
             "step": ["fewest changes", "nearness"],
             "change_rate": [n / fitted.n_people for n in (found.fewest, found.stop.n_changed)],
@@ -257,7 +257,7 @@ class TargetedUpdate(RatioUpdate):
         ratio = ratio_on(card, part.terms, part.rows.base, part.allowed)
         calibration = status.calibration_of(part.rows, ratio, str(self._fitted_param("score_edit")))
         self._why_uncalibrated, self.calibration_ = calibration
-        decisions = decisions_of(problem, card)
+        decisions = card_decisions(problem, card)
         if fitted.counted is None:
             self._store_outcome(problem.rows, decisions)
         else:
@@ -341,7 +341,7 @@ class TargetedUpdate(RatioUpdate):
         )
         if test is not None:
             # Small groups are counted on all rows, because half of them are too few to say much.
-            everybody, decisions = test.problem.rows, decisions_of(test.problem, self.scorecard_)
+            everybody, decisions = test.problem.rows, card_decisions(test.problem, self.scorecard_)
             self.groups_left_out_ = status.groups_left_out(everybody, decisions)
             halves = f"on the {everybody.n_people:,} rows of both halves"
             figures = test.change_rate, test.observed, test.promised, test.n_rows_needed

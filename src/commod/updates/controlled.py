@@ -25,7 +25,7 @@ from commod.updates._edit import (
 from commod.updates._fit_rows import may_come_whole, warn_about_group_columns
 from commod.updates._found_update import (
     AllPeople,
-    card_of,
+    found_card,
 )
 from commod.updates._interface import (
     Grid,
@@ -520,7 +520,7 @@ pandas frame, or path of Parquet files
         cards: dict[int, Scorecard] = {}
         people = None if part is problem else AllPeople(problem)
         first, swept = sweep_targets(part, people, targets)
-        model._store_card(first.problem, card_of(first.problem, first.found))
+        model._store_card(first.problem, found_card(first.problem, first.found))
         candidates = [
             CountedCandidate(one.settings, model, problem, one.fitted, cards) for one in swept
         ]
