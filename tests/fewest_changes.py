@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from commod.bounds._counts import CountProblem, solve_fewest_changes
+from commod.bounds._limits import CountProblem, solve_fewest_changes
 from commod.metrics._constraint import get_constraint
 from commod.metrics._people import read_target
 

@@ -443,10 +443,7 @@ def _dense_sums(task: EvidenceTask, design: TermDesign, local: Floats) -> Sums:
             values = dense_rows(design, block)
             weighted = (values * local[block, None]).T
             gram[f] += weighted @ values
-            steps = np.zeros((len(block), task.n_cells + 1))
-            for cell, step in zip(task.cell[block].T, task.step[block].T, strict=True):
-                steps[np.arange(len(block)), cell] += step
-            cross[f] += weighted @ np.hstack([steps[:, :-1], task.caps_steps[block]])
+            cross[f] += weighted @ task.steps_of(block)
     return Sums(gram, cross)
 
 

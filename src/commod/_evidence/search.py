@@ -531,11 +531,8 @@ class Pricing:
     def __init__(self, task: EvidenceTask, rows: Codes, expected: Floats, cost: Floats) -> None:
         self.task, self.cost = task, cost[rows]
         side = task.side[rows, None] * len(task)
-        counted = np.zeros((len(rows), task.n_cells + 1))
-        for cell, step in zip(task.cell[rows].T, task.step[rows].T, strict=True):
-            counted[np.arange(len(rows)), cell] += step
         self.expected = side * expected
-        self.counted = side * np.hstack([counted[:, :-1], task.caps_steps[rows]])
+        self.counted = side * task.steps_of(rows)
         self.share = float(task.may_change.mean())
         self.base = np.concatenate([task.base_rates, np.zeros(task.caps_steps.shape[1])])
 

@@ -164,6 +164,13 @@ class EvidenceTask:
         totals = np.append(np.where(self.totals > 0, self.totals, np.inf), np.inf)
         return self.weight[:, None] * self.share / totals[self.cell]
 
+    def steps_of(self, rows: Codes) -> Floats:
+        """Return what a positive decision of some rows (m,) adds to all sums, (m, K)."""
+        steps = np.zeros((len(rows), self.n_cells + 1))
+        for cell, step in zip(self.cell[rows].T, self.step[rows].T, strict=True):
+            steps[np.arange(len(rows)), cell] += step
+        return np.hstack([steps[:, :-1], self.caps_steps[rows]])
+
     @cached_property
     def caps_steps(self) -> Floats:
         """Return what a positive decision adds to accuracy and volume, (n, 2).

@@ -44,7 +44,7 @@ from commod._study.pictures import (
     efficient_expectations,
 )
 from commod._text import count, first_rows, number, percent, snippet
-from commod.bounds._counts import check_simple
+from commod.bounds._limits import check_simple
 from commod.constraints import AllOf
 from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import MARGIN_COLUMN, AllowedChanges

@@ -24,7 +24,7 @@ from commod._evidence.cut import best_stop, evidence
 from commod._evidence.search import Pricing, priced_rows
 from commod._evidence.task import N_FOLDS, EvidenceTask, with_bounds
 from commod._text import n_of
-from commod.bounds._counts import LimitRows, simple_requirement
+from commod.bounds._limits import LimitRows, simple_requirement
 from commod.exceptions import InputError
 from commod.metrics._constraint import ConstraintLike
 from commod.metrics._people import People, read_target

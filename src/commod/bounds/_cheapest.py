@@ -31,13 +31,6 @@ from numpy.typing import NDArray
 from commod._data.arrays import Floats, Mask
 from commod._data.labels import check_costs, check_length, one_dimensional
 from commod._data.tables import check_same_rows
-from commod.bounds._counts import (
-    CountProblem,
-    Flips,
-    LimitRows,
-    simple_requirement,
-    solve_fewest_changes,
-)
 from commod.bounds._levels import (
     CountInterval,
     FewestChanges,
@@ -48,6 +41,13 @@ from commod.bounds._levels import (
     floor_of,
     gap_floor,
     solve_one_rate_row,
+)
+from commod.bounds._limits import (
+    CountProblem,
+    Flips,
+    LimitRows,
+    simple_requirement,
+    solve_fewest_changes,
 )
 from commod.exceptions import InputError
 from commod.metrics._constraint import ConstraintLike

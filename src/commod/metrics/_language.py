@@ -19,7 +19,12 @@ from commod.metrics._measures import MEASURES, Measure, Within
 
 
 class Immutable:
-    """Refuse every change of an attribute, and to be read as true or false."""
+    """Refuse every change of an attribute, and to be read as true or false; join with ``&``."""
+
+    def __and__(self, other: FairnessConstraint | AllOf) -> AllOf:
+        if not isinstance(other, FairnessConstraint | AllOf):
+            return NotImplemented
+        return AllOf([self, other])  # type: ignore[list-item]
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(
@@ -115,11 +120,6 @@ class FairnessConstraint(Immutable):
 
     def __str__(self) -> str:
         return self.constraint.demand("the target" if self.bound is None else _text(self.bound))
-
-    def __and__(self, other: FairnessConstraint | AllOf) -> AllOf:
-        if not isinstance(other, FairnessConstraint | AllOf):
-            return NotImplemented
-        return AllOf([self, other])
 
     # -- what it says --------------------------------------------------------------------------
 
@@ -329,11 +329,6 @@ class AllOf(Immutable):
 
     def __str__(self) -> str:
         return " ".join(map(str, self.parts))
-
-    def __and__(self, other: FairnessConstraint | AllOf) -> AllOf:
-        if not isinstance(other, FairnessConstraint | AllOf):
-            return NotImplemented
-        return AllOf([self, other])
 
     @property
     def needs_labels(self) -> bool:

@@ -23,7 +23,7 @@ from commod._evidence.search import Settings
 from commod._evidence.task import Caps
 from commod._record import EditRecord, Request
 from commod._words.update import AskedTarget, PromiseOutcome, status_text
-from commod.bounds._counts import DIRECTIONS
+from commod.bounds._limits import DIRECTIONS
 from commod.constraints import AllOf
 from commod.exceptions import InputError
 from commod.scorecard import SCORE_EDITS, AllowedChanges, Scorecard

@@ -51,7 +51,7 @@ from commod._reporting.audit.subgroups import Slice, SliceCounter
 from commod._reporting.explain import Explanation, find_segments
 from commod._text import shown
 from commod.bounds._blind import BlindPeople
-from commod.bounds._counts import check_simple
+from commod.bounds._limits import check_simple
 from commod.exceptions import DataWarning, InputError, InputTypeError
 from commod.metrics._constraint import Constraint
 from commod.metrics._people import People

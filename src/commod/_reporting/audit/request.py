@@ -13,7 +13,7 @@ from commod._data.parameters import check_choice, check_numbers
 from commod._record import FurtherConstraint, Request, from_plain, to_plain
 from commod._reporting.audit.people import Coding
 from commod._text import did_you_mean, shown
-from commod.bounds._counts import DIRECTIONS
+from commod.bounds._limits import DIRECTIONS
 from commod.exceptions import InputError, InputTypeError
 from commod.metrics._constraint import CONSTRAINTS, Constraint, get_constraint, missing_labels
 from commod.metrics._language import FairnessConstraint, bounded
