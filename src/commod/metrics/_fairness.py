@@ -13,13 +13,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from commod._data.arrays import Floats
-from commod._data.groups import (
-    UNNAMED,
-    GroupedDecisions,
-    Groups,
-    read_decisions,
-    read_groups,
-)
+from commod._data.groups import UNNAMED, GroupedDecisions, Groups, read_decisions, read_groups
 from commod._data.labels import check_weights, is_label_in, read_scores
 from commod._data.tables import check_same_rows
 from commod._text import did_you_mean, list_names, shown

@@ -22,13 +22,7 @@ from commod._statistics.promises import (
 )
 from commod._statistics.score_map import learn_score_map, too_few_text
 from commod._text import shown
-from commod._words.update import (
-    DRAWS_LEVEL,
-    Goal,
-    GroupsLeftOut,
-    NeededChanges,
-    UnknownPeople,
-)
+from commod._words.update import DRAWS_LEVEL, Goal, GroupsLeftOut, NeededChanges, UnknownPeople
 from commod.metrics._changes import Change, change_shares
 from commod.metrics._constraint import Constraint
 from commod.metrics._language import FairnessConstraint

@@ -13,11 +13,7 @@ from sklearn.base import clone
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, TermTable
 from commod._data.parameters import check_choice, check_number
-from commod._solvers.problem import (
-    RatioSchedule,
-    TrainedLayers,
-    raw_scorecard,
-)
+from commod._solvers.problem import RatioSchedule, TrainedLayers, raw_scorecard
 from commod.exceptions import InputError
 from commod.metrics._language import AllOf
 from commod.scorecard import new_decisions
