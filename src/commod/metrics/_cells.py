@@ -108,11 +108,6 @@ class GroupComparison:
     stratum: int | None
     groups: tuple[int, ...]
 
-    @property
-    def is_linear(self) -> bool:
-        """Return whether all numbers are linear in x."""
-        return all(table.denominator is None for table in self.tables)
-
     def per_rate(self, sizes: Floats) -> GroupComparison:
         """Return the same comparison as a function of the rates x / sizes; `sizes` is (A,)."""
         return replace(self, tables=tuple(table.per_rate(sizes) for table in self.tables))
