@@ -32,13 +32,7 @@ from commod._data.base_model import (
 )
 from commod._data.columns import Column, may_hold_codes, plain, read_columns
 from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._data.groups import (
-    Groups,
-    group_names_of,
-    read_condition,
-    read_groups,
-    sensitive_names,
-)
+from commod._data.groups import Groups, group_names_of, read_condition, read_groups, sensitive_names
 from commod._data.labels import check_length, check_weights, read_labels
 from commod._data.parameters import check_flag, check_names, check_numbers, check_seed
 from commod._data.tables import check_same_rows

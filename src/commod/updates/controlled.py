@@ -17,26 +17,11 @@ from commod._data.encoding import Encoding
 from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import Scorecard
 from commod.updates._candidates import CountedCandidate, sweep_targets
-from commod.updates._edit import (
-    EditRows,
-    edited_update,
-    read_plan,
-)
+from commod.updates._edit import EditRows, edited_update, read_plan
 from commod.updates._fit_rows import may_come_whole, warn_about_group_columns
-from commod.updates._found_update import (
-    AllPeople,
-    found_card,
-)
-from commod.updates._interface import (
-    Grid,
-    RawRows,
-    Sweep,
-    read_grid,
-)
-from commod.updates._problem import (
-    FitProblem,
-    point_problem,
-)
+from commod.updates._found_update import AllPeople, found_card
+from commod.updates._interface import Grid, RawRows, Sweep, read_grid
+from commod.updates._problem import FitProblem, point_problem
 from commod.updates._targeted import (
     TargetedUpdate,
     check_controlled_parameters,
