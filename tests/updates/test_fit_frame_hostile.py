@@ -1,6 +1,7 @@
 """`fit_frame` on tables that try to mislead it: a right result, or an error that says why."""
 
 import warnings
+from types import SimpleNamespace
 
 import duckdb
 import numpy as np
@@ -202,9 +203,7 @@ def test_values_in_the_names_of_folders_are_text(engine, tmp_path, monkeypatch):
     frame = open_frame(tmp_path / "it's").select("region", "year", "x").collect()
     assert frame["year"].to_list() == ["2026"] * 4
     assert sorted(frame["region"].to_list()) == ["01", "01", "2", "2"]
-    shares = with_scores(
-        tmp_path / "it's", lambda X: X["region"].str.len() / 4, ["region"], keep=["region"]
-    )
-    with shares as scored:
+    model = SimpleNamespace(predict_proba=lambda X: X["region"].str.len() / 4)
+    with with_scores(tmp_path / "it's", model, ["region"], keep=["region"]) as scored:
         scores = open_frame(scored.frame).select(scored.column).collect()[scored.column]
         assert sorted(scores.to_list()) == [0.25, 0.25, 0.5, 0.5]

@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 import warnings
+from types import SimpleNamespace
 
 import duckdb
 import numpy as np
@@ -36,6 +37,11 @@ from commod.updates import _fit_rows
 
 COLUMNS = ["size", "skill", "branch", "is_new", "visits"]
 FEW_ROWS = 1200  # that points come from
+
+
+def model_of(function):
+    """Return a base model whose scores are those of a function."""
+    return SimpleNamespace(predict_proba=function)
 
 
 def people(n=3000):
@@ -201,7 +207,7 @@ def test_a_model_sees_the_categories_of_the_whole_table(engine):
         assert X["town"].cat.categories.tolist() == ["a", "b", "c"]
         return X["town"].cat.codes / 2
 
-    with with_scores(ENGINES[engine](table), model, ["town"], keep=["id"]) as scored:
+    with with_scores(ENGINES[engine](table), model_of(model), ["town"], keep=["id"]) as scored:
         found = pandas_of(scored.frame).sort_values("id")[scored.column].tolist()
     assert found == [codes[town] for town in table["town"].to_pylist()]
 
@@ -377,7 +383,7 @@ def test_a_database_that_forbids_files_is_not_written_into_one():
     frame = database.sql("SELECT i / 10 AS score FROM range(9) AS t(i)")
     with (
         pytest.raises(InputError, match="forbid files"),
-        with_scores(frame, lambda X: X["score"], ["score"]),
+        with_scores(frame, model_of(lambda X: X["score"]), ["score"]),
     ):
         pass
 
@@ -401,7 +407,7 @@ def test_models_are_refused_before_a_row_is_read():
             fit("nowhere", model)
     with (
         pytest.raises(InputError, match="does not know the names of its columns"),
-        with_scores(ENGINES["duckdb"](ARROW), lambda X: X),
+        with_scores(ENGINES["duckdb"](ARROW), model_of(lambda X: X)),
     ):
         pass
 
@@ -415,7 +421,7 @@ def test_a_spark_worker_that_lacks_a_package_says_so(spark, tmp_path, monkeypatc
     frame = spark.range(20).selectExpr("id", "id % 7 AS visits").repartition(2)
     with (
         pytest.raises(BaseModelError, match="A Spark worker cannot import 'only_here'"),
-        with_scores(frame, only_here.score, ["visits"]),
+        with_scores(frame, model_of(only_here.score), ["visits"]),
     ):
         pass
 
@@ -424,7 +430,7 @@ def test_a_spark_worker_that_lacks_a_package_says_so(spark, tmp_path, monkeypatc
 
     with (
         pytest.raises(BaseModelError, match=r"In rows 1 to \d+ of Spark partition \d: .*outside"),
-        with_scores(frame, late_fault, ["visits"]),
+        with_scores(frame, model_of(late_fault), ["visits"]),
     ):
         pass
     assert not spark._jsc.getPersistentRDDs()

@@ -75,7 +75,7 @@ def with_scores(
     Parameters
     ----------
     frame : any frame or path that `ControlledDebiaser.fit_frame` reads
-    model : fitted classifier, or function of a pandas frame that returns scores
+    model : fitted classifier
     columns : sequence of str, default=None
         The columns that the model reads, in its order. None: those that it was fitted on.
     keep : sequence of str, default=()
@@ -88,15 +88,14 @@ def with_scores(
     Examples
     --------
     >>> import duckdb
+    >>> from sklearn.dummy import DummyClassifier
+    >>> model = DummyClassifier().fit([[0], [0], [0], [0]], [0, 1, 1, 1])
     >>> people = duckdb.sql("SELECT i AS id, i % 5 AS grade FROM range(1000) AS t(i)")
-    >>> with with_scores(people, lambda X: X["grade"] / 4, ["grade"], keep=["id"]) as scored:
+    >>> with with_scores(people, model, ["grade"], keep=["id"]) as scored:
     ...     scored.frame.filter("id = 3").fetchall()
     [(3, 0.75)]
     """
     import_optional("pyarrow", "parquet", "Scoring a frame by batches")
-    is_classifier = hasattr(model, "predict_proba") or hasattr(model, "decision_function")
-    if callable(model) and not is_classifier and not isinstance(model, type):
-        model = FunctionModel(model)
     check_ready(model)
     lazy = open_frame(frame)
     schema = lazy.collect_schema()
@@ -108,7 +107,7 @@ def with_scores(
                 raise no_column(parameter, name, schema)
     if not columns:
         raise InputError(
-            f"The base model {model_name(model)} does not know the names of its columns. Name "
+            f"The base model {type(model).__name__} does not know the names of its columns. Name "
             "them, in its order.",
             parameter="columns",
         )
@@ -351,7 +350,7 @@ def _pickled(model: Any) -> bytes:
         return bytes(import_module("pyspark.cloudpickle").dumps(model))
     except Exception as error:  # a model may refuse with any error
         raise BaseModelError(
-            f"The base model {model_name(model)} cannot be sent to Spark workers "
+            f"The base model {type(model).__name__} cannot be sent to Spark workers "
             f"({type(error).__name__}: {shorten(str(error), 200)}). Write its scores into a "
             "column, and pass ScoreColumn('its name').",
             parameter="estimator",
@@ -424,17 +423,6 @@ class BatchTypes:
 
     incomplete: frozenset[str] = frozenset()
     categories: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-
-
-class FunctionModel:
-    """A function from a frame to scores, of shape (n,) or (n, 2), as a base model."""
-
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        self.function = function
-
-    def predict_proba(self, X: Any) -> Any:
-        """Return what the function gives."""
-        return self.function(X)
 
 
 def regrouped(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.Table]:
@@ -555,14 +543,7 @@ def score_rows(model: Any, rows: Any, first: int, place: str = "the frame") -> F
     except Exception as error:  # a model may raise anything
         reason = shorten(" ".join(str(error).split()), 300) or "no reason given"
         raise BaseModelError(
-            f"The base model {model_name(model)} failed on {where} ({type(error).__name__}: "
+            f"The base model {type(model).__name__} failed on {where} ({type(error).__name__}: "
             f"{reason}). It gets the columns as a pandas frame. Correct these rows, or the model.",
             parameter="estimator",
         ) from error
-
-
-def model_name(model: Any) -> str:
-    """Return the name of a model for sentences."""
-    if isinstance(model, FunctionModel):
-        return str(getattr(model.function, "__name__", type(model.function).__name__))
-    return type(model).__name__

@@ -10,11 +10,11 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO
 
 from commod.exceptions import InputError
 
@@ -312,47 +312,7 @@ def _check_start(source: SourceFile, chunk: bytes) -> None:
 
 
 # ---------------------------------------------------------------------------------------------
-# Tables in files, and the names of their columns
-
-
-@dataclass(frozen=True)
-class StoredTable:
-    """A table in files, and an engine that reads them. No row is in memory until a query runs.
-
-    `relation` are the rows, and `kinds` says of each column text, integer, number, boolean, date,
-    timestamp or other. Close the table, or use it in a `with` block: this calls `_close`.
-    """
-
-    relation: Any
-    kinds: Mapping[str, str]
-    n_rows: int
-    files: tuple[str, ...]
-    _close: Callable[[], None] = field(repr=False, compare=False)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Return the names of the columns of the relation."""
-        return tuple(self.relation.columns)
-
-    @property
-    def display_name(self) -> str:
-        """Return the name of the table in messages."""
-        first = repr(self.files[0])
-        return first if len(self.files) == 1 else f"{first} and {len(self.files) - 1} more"
-
-    def with_relation(self, relation: Any) -> Self:
-        """Return the table with another relation of the same engine, such as edited rows."""
-        return replace(self, relation=relation)
-
-    def close(self) -> None:
-        """Release what was opened for this table: temporary files, a connection, a session."""
-        self._close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
+# The columns of tables in files
 
 
 _INTEGERS = ("tinyint", "smallint", "int", "integer", "bigint", "utinyint", "usmallint", "uinteger")

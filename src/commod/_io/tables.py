@@ -10,10 +10,10 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from commod._io.delimited import (
     cast_expression,
@@ -35,7 +35,6 @@ from commod._io.queries import (
 )
 from commod._io.sources import (
     SourceFile,
-    StoredTable,
     check_names,
     check_same_columns,
     find_sources,
@@ -55,18 +54,67 @@ _WIDE = {"integer": "bigint", "number": "double", "text": "string"}  # types in 
 
 
 @dataclass(frozen=True)
-class SourceTable(StoredTable):
-    """A table that DuckDB reads; closing it removes its temporary copies and links."""
+class StoredTable:
+    """A table in files, and an engine that reads them. No row is in memory until a query runs.
 
-    connection: duckdb.DuckDBPyConnection
+    `relation` are the rows, and `kinds` says of each column text, integer, number, boolean, date,
+    timestamp or other. `connection` is that of DuckDB, None in Spark. Close the table, or use it in
+    a `with` block: this calls `_close`, which removes temporary copies, or stops Spark.
+    """
 
-    def plain_rows(self, columns: Sequence[str]) -> duckdb.DuckDBPyRelation:
+    relation: Any
+    kinds: Mapping[str, str]
+    n_rows: int
+    files: tuple[str, ...]
+    _close: Callable[[], None] = field(repr=False, compare=False)
+    connection: Any = field(default=None, repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the columns of the relation."""
+        return tuple(self.relation.columns)
+
+    @property
+    def display_name(self) -> str:
+        """Return the name of the table in messages."""
+        first = repr(self.files[0])
+        return first if len(self.files) == 1 else f"{first} and {len(self.files) - 1} more"
+
+    def with_relation(self, relation: Any) -> Self:
+        """Return the table with another relation of the same engine, such as edited rows."""
+        return replace(self, relation=relation)
+
+    def close(self) -> None:
+        """Release what was opened for this table: temporary files, a connection, a session."""
+        self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def plain_rows(self, columns: Sequence[str]) -> Any:
         """Return some columns in the types that they have in memory.
 
-        Integers are BIGINT, all other numbers DOUBLE, and text is VARCHAR.
+        Integers have 64 bits, all other numbers are doubles, and text has no categories.
         """
-        dtypes = dict(zip(self.relation.columns, self.relation.types, strict=True))
-        return self.relation.project(", ".join(_plain_type(name, dtypes[name]) for name in columns))
+        if self.connection is not None:
+            dtypes = dict(zip(self.relation.columns, self.relation.types, strict=True))
+            return self.relation.project(", ".join(_plain(name, dtypes[name]) for name in columns))
+        chosen = []
+        for name in columns:
+            column = self.relation[quoted(name, "`")]
+            kind = _WIDE.get(self.kinds[name])
+            chosen.append(column if kind is None else column.cast(kind).alias(name))
+        return self.relation.select(*chosen)
+
+
+def _plain(name: str, dtype: Any) -> str:
+    """Return a column of DuckDB as SQL in the type that it has in memory."""
+    column = quoted(name)
+    wide = _WIDE.get(_kind_of_column(dtype))
+    return column if wide is None else f"CAST({column} AS {wide}) AS {column}"
 
 
 def open_tables(
@@ -79,7 +127,7 @@ def open_tables(
     encoding: str | None = None,
     memory_limit: str | None = None,
     progress: Progress | None = None,
-) -> SourceTable:
+) -> StoredTable:
     """Return the table in local files; its rows are those of the files, one after the other.
 
     Every row of a text file is checked here, so no error follows later. Of a Parquet file only the
@@ -107,7 +155,7 @@ def open_tables(
 
     Returns
     -------
-    SourceTable
+    StoredTable
         Its relation has the columns of the files in their order.
 
     Raises
@@ -146,7 +194,7 @@ def open_tables(
                 f"{sources[0].name!r} has a header but no rows; expected at least one row of data."
             )
         files = tuple(source.name for source in sources)
-        return SourceTable(relation, kinds, n_rows, files, stack.pop_all().close, connection)
+        return StoredTable(relation, kinds, n_rows, files, stack.pop_all().close, connection)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -281,20 +329,7 @@ _SPARK_SETTINGS = {
 }
 
 
-class SparkTable(StoredTable):
-    """A table that Spark reads; closing it stops the session if `open_spark` has started it."""
-
-    def plain_rows(self, columns: Sequence[str]) -> Any:
-        """Return some columns in the types that `SourceTable.plain_rows` gives them."""
-        chosen = []
-        for name in columns:
-            column = self.relation[quoted(name, "`")]
-            kind = _WIDE.get(self.kinds[name])
-            chosen.append(column if kind is None else column.cast(kind).alias(name))
-        return self.relation.select(*chosen)
-
-
-def open_spark(paths: Sequence[str], master: str | None = None) -> SparkTable:
+def open_spark(paths: Sequence[str], master: str | None = None) -> StoredTable:
     """Return the table in Parquet files, read by Spark.
 
     Parameters
@@ -324,7 +359,7 @@ def open_spark(paths: Sequence[str], master: str | None = None) -> SparkTable:
         stop()
         raise
     kinds = {name: kind_of_type(dtype) for name, dtype in frame.dtypes}
-    return SparkTable(frame, kinds, n_rows, tuple(files), stop)
+    return StoredTable(frame, kinds, n_rows, tuple(files), stop)
 
 
 def _spark_paths(path: str) -> list[str]:
@@ -387,7 +422,7 @@ def _translated_spark_errors() -> Iterator[None]:
 
 
 def read_frame(
-    table: SourceTable, columns: Sequence[str] | None = None, *, progress: Progress | None = None
+    table: StoredTable, columns: Sequence[str] | None = None, *, progress: Progress | None = None
 ) -> pd.DataFrame:
     """Return the rows of a table, or some of its columns, as a pandas frame.
 
@@ -410,12 +445,6 @@ def read_frame(
         if str(frame[name].dtype) in ("boolean", "Int64"):
             frame[name] = _unmasked(frame[name])
     return frame
-
-
-def _plain_type(name: str, dtype: Any) -> str:
-    column = quoted(name)
-    wide = _WIDE.get(_kind_of_column(dtype))
-    return column if wide is None else f"CAST({column} AS {wide}) AS {column}"
 
 
 def _unmasked(series: pd.Series[Any]) -> pd.Series[Any]:
@@ -529,7 +558,7 @@ def check_outputs(
 
 
 def write_table(
-    table: SourceTable,
+    table: StoredTable,
     path: str | os.PathLike[str],
     *,
     force: bool,
@@ -543,7 +572,7 @@ def write_table(
 
     Parameters
     ----------
-    table : SourceTable
+    table : StoredTable
         An opened table, or `table.with_relation(edited)`.
     path : str or path
         Ends in .csv, .tsv, .csv.gz, .tsv.gz, .parquet or .pq.
@@ -566,7 +595,7 @@ def write_table(
     return target
 
 
-def _copy(table: SourceTable, path: Path, options: str, progress: Progress | None) -> None:
+def _copy(table: StoredTable, path: Path, options: str, progress: Progress | None) -> None:
     def copy() -> None:
         rows = table.relation  # noqa: F841  (DuckDB finds it by this name)
         table.connection.execute(

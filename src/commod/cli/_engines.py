@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from commod._io.sources import StoredTable
+from commod._io.tables import StoredTable
 from commod._text import did_you_mean
 from commod.cli._options import MOST_ROWS, Options
 from commod.exceptions import InputError

@@ -11,14 +11,14 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from commod._io.tables import SourceTable, read_frame
+from commod._io.tables import StoredTable, read_frame
 from commod._text import n_of
 from commod.cli._command import named_columns
 from commod.cli._engines import EngineChoice, choose_engine
 from commod.cli._models import load_model
 from commod.cli._options import Options, find_label
 from commod.cli._printing import Printer
-from commod.cli._tables import OpenTable, check_columns, count_rows, open_table
+from commod.cli._tables import check_columns, count_rows, open_table
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class TableReader:
     options: Options
     printer: Printer
 
-    def open(self) -> OpenTable:
+    def open(self) -> StoredTable:
         """Return the table with its rows in their files; its columns are checked."""
         options = self.options
         if (options.model is None) == (options.score_column is None):
@@ -229,14 +229,14 @@ class TableReader:
             raise
         return table
 
-    def choose(self, table: OpenTable, needs: Mapping[str, str]) -> EngineChoice:
+    def choose(self, table: StoredTable, needs: Mapping[str, str]) -> EngineChoice:
         """Return where the rows are processed; `needs` are options that need them in memory."""
         columns = self.options.features or table.names
         others = {*self.options.ignore, self.options.key}
         read = [name for name in columns if name not in others]
         return choose_engine(self.options, table, read, needs)
 
-    def load(self, table: OpenTable) -> LoadedRows:
+    def load(self, table: StoredTable) -> LoadedRows:
         """Return the rows in memory; everything is checked before it is used."""
         estimator, features = self._model_and_columns(table)
         frame = self._read_frame(table, features)
@@ -249,7 +249,7 @@ class TableReader:
         rows = LoadedRows.of(frame, self.options, used, *known)
         return replace(rows, estimator=self._with_score_label(estimator, rows.labels))
 
-    def leave_in_engine(self, table: OpenTable) -> FrameRows:
+    def leave_in_engine(self, table: StoredTable) -> FrameRows:
         """Return the rows in the engine of the table."""
         options = self.options
         estimator, features = self._model_and_columns(table)
@@ -282,7 +282,7 @@ class TableReader:
             n_rows=n_rows,
         )
 
-    def _check_columns(self, table: OpenTable) -> None:
+    def _check_columns(self, table: StoredTable) -> None:
         """Refuse a column that the table does not have, or that two options name."""
         check_columns(table, self.options)
         allowed = list(MAY_BE_IGNORED)
@@ -313,7 +313,7 @@ class TableReader:
         people = [*options.sensitive, *filter(None, [options.label, options.key])]
         return list(dict.fromkeys([*features, *people]))
 
-    def _model_and_columns(self, table: OpenTable) -> tuple[Any, list[str]]:
+    def _model_and_columns(self, table: StoredTable) -> tuple[Any, list[str]]:
         """Return the base model, or the column of its scores, and the columns to read for a fit."""
         options = self.options
         if options.score_column is not None:
@@ -363,10 +363,9 @@ class TableReader:
             return estimator
         return replace(estimator, score_is_for=find_label("--score-is-for", stated, labels))
 
-    def _read_frame(self, table: OpenTable, features: Sequence[str]) -> pd.DataFrame:
+    def _read_frame(self, table: StoredTable, features: Sequence[str]) -> pd.DataFrame:
         """Return the rows with all columns that the fit needs; label, group, score are known."""
         options = self.options
-        assert isinstance(table, SourceTable)
         with self.printer.progress("reading") as progress:
             frame = read_frame(table, self._columns_to_read(features), progress=progress)
         if options.key is not None:
@@ -425,7 +424,7 @@ class TableReader:
             else:
                 yield name
 
-    def _locked(self, names: Sequence[str], table: OpenTable) -> tuple[str, ...]:
+    def _locked(self, names: Sequence[str], table: StoredTable) -> tuple[str, ...]:
         """Return the columns that only the base model may read."""
         options = self.options
         unread = {*options.sensitive, *options.ignore}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
-from commod._io.tables import SourceTable, SparkTable, open_spark, open_tables
+from commod._io.tables import StoredTable, open_spark, open_tables
 from commod._text import did_you_mean, list_names, n_of
 from commod.cli._command import named_columns
 from commod.cli._engines import engine_name, spark_master
@@ -18,11 +18,12 @@ from commod.exceptions import InputError
 if TYPE_CHECKING:
     from commod import Patch
 
-OpenTable: TypeAlias = SourceTable | SparkTable
 PREFIX = "_commod_check_"  # a table with the columns of `commod apply` can be checked too
 
 
-def open_table(files: Sequence[str], options: Options, printer: Printer, **hints: Any) -> OpenTable:
+def open_table(
+    files: Sequence[str], options: Options, printer: Printer, **hints: Any
+) -> StoredTable:
     """Return the table in the files, in Spark if --engine says so, and else in DuckDB.
 
     `hints` are further parameters of `open_tables`.
@@ -67,7 +68,9 @@ def patch_column_kinds(patch: Patch, score: str, label: str | None = None) -> di
     return kinds
 
 
-def check_columns(table: OpenTable, options: Options, more: Iterable[tuple[str, str]] = ()) -> None:
+def check_columns(
+    table: StoredTable, options: Options, more: Iterable[tuple[str, str]] = ()
+) -> None:
     """Refuse a column that the table does not have; `more` are columns and what names them."""
     conditions = options.requirements.columns if options.constraint else ()
     within = [("--constraint: the column within", name) for name in conditions]
@@ -78,7 +81,7 @@ def check_columns(table: OpenTable, options: Options, more: Iterable[tuple[str, 
             raise InputError(f"{option} {name!r} is no column of {shown}.{suggestion}")
 
 
-def complete_rows(table: OpenTable, options: Options, printer: Printer) -> OpenTable:
+def complete_rows(table: StoredTable, options: Options, printer: Printer) -> StoredTable:
     """Return the rows whose group and label are known, and at least one of the decisions.
 
     Rows without any decision are left out with a note. Rows without a group or label are left out

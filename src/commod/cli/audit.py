@@ -16,8 +16,8 @@ from commod.exceptions import InputError
 
 if TYPE_CHECKING:
     from commod import Audit, Patch
+    from commod._io.tables import StoredTable
     from commod._record import Fairness
-    from commod.cli._tables import OpenTable
 
 WHAT = "counted the people; figures that need single rows are not in the audit"
 
@@ -132,7 +132,7 @@ def check(options: Options) -> None:
         raise typer.Exit(1 if failures else NOT_ENOUGH_EVIDENCE)
 
 
-def _parameters(options: Options, table: OpenTable, labels: list[Any]) -> dict[str, Any]:
+def _parameters(options: Options, table: StoredTable, labels: list[Any]) -> dict[str, Any]:
     """Return the parameters of an audit that both commands set alike."""
     import narwhals as nw
 
@@ -154,7 +154,7 @@ def _parameters(options: Options, table: OpenTable, labels: list[Any]) -> dict[s
 # Two columns of decisions
 
 
-def _decision_labels(table: OpenTable, columns: list[str]) -> list[Any]:
+def _decision_labels(table: StoredTable, columns: list[str]) -> list[Any]:
     """Return a few different values of the columns of decisions, sorted."""
     import narwhals as nw
 
@@ -176,11 +176,10 @@ def _columns(options: Options) -> dict[str, Any]:
     }
 
 
-def _audit_in_memory(table: OpenTable, options: Options, parameters: dict[str, Any]) -> Audit:
+def _audit_in_memory(table: StoredTable, options: Options, parameters: dict[str, Any]) -> Audit:
     import commod
-    from commod._io.tables import SourceTable, read_frame
+    from commod._io.tables import read_frame
 
-    assert isinstance(table, SourceTable)
     frame, sensitive = read_frame(table), options.sensitive
     named = {name: column for name, column in _columns(options).items() if column is not None}
     values: dict[str, Any] = {name: frame[column] for name, column in named.items()}

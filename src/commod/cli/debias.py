@@ -23,8 +23,8 @@ from commod.exceptions import InputError
 
 if TYPE_CHECKING:
     from commod import Audit, ControlledDebiaser, Frontier, Patch
+    from commod._io.tables import StoredTable
     from commod.cli._rows import FrameRows, LoadedRows, TableReader
-    from commod.cli._tables import OpenTable
 
 IN_ENGINE = "counts all rows where they are (see the page More than one machine)"
 
@@ -270,7 +270,7 @@ def _make_studies(
         )
 
 
-def _fit_in_engine(reader: TableReader, table: OpenTable) -> Fitted:
+def _fit_in_engine(reader: TableReader, table: StoredTable) -> Fitted:
     """Return the update that the options ask for, fitted in the engine of the table."""
     from commod import audit_frame, frontier_frame
     from commod.cli._rows import check_group_not_determined

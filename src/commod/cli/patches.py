@@ -30,7 +30,7 @@ def apply(options: Options) -> None:
     The rows keep their order and all their columns. Memory is bounded, however many rows there are.
     """
     from commod import Patch
-    from commod._io.tables import TABLE_SUFFIXES, SourceTable, check_output, write_table
+    from commod._io.tables import TABLE_SUFFIXES, check_output, write_table
     from commod.cli._tables import open_table, patch_column_kinds, score_of
 
     printer, out, prefix = Printer(options), options.edited, options.prefix
@@ -47,7 +47,6 @@ def apply(options: Options) -> None:
         others=None if is_parquet else "text",  # from text to text other columns stay as they are
         memory_limit=options.memory_limit,
     )
-    assert isinstance(table, SourceTable)
     with table:
         rows, columns = table.relation, options.columns or None
         edited = patch.apply(
