@@ -3,6 +3,7 @@
 import re
 import warnings
 import zipfile
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -128,12 +129,13 @@ def test_hostile_names_do_nothing_run_off_no_page_and_axe_finds_nothing_serious(
     tab.locator("#keep").click()
     tab.wait_for_selector("#compared table")
     tab.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
-    for width, colours in [(390, "light"), (760, "light"), (1024, "dark"), (1920, "light")]:
+    both = product((390, 760, 1280), ("dark", "light"))
+    for width, colours in both:
         tab.set_viewport_size({"width": width, "height": 900})
         tab.emulate_media(color_scheme=colours)
-        assert tab.evaluate("document.documentElement.scrollWidth") <= width
         assert tab.evaluate(OUTSIDE) == []
-        if width in (390, 1024):  # the one column in light colours, the two in dark ones
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        if (width, colours) in ((390, "light"), (1280, "dark")):
             assert serious_findings(tab) == []
 
 
@@ -220,6 +222,28 @@ def test_figures_and_card_follow_the_slider_of_the_target(visit, expect):
     expect(present(tab)).to_contain_text("target 0.9 → 0.86")
     assert slider.evaluate("(e) => document.activeElement === e")
     assert_lines_stay_marked_when_the_same_update_is_shown_again(tab, expect)
+    press(tab, "Undo")
+    expect(summary).to_have_text(before)
+
+
+def test_a_dot_of_the_map_is_a_target_and_figures_are_said_when_the_hand_rests(visit, expect):
+    tab = visit()
+    summary, said = tab.locator("#summary"), tab.locator("#message")
+    before, message = summary.text_content(), said.text_content()
+    slider = tab.get_by_label("Move the target")
+    slider.evaluate("(e) => { e.value = e.min; e.dispatchEvent(new Event('input')); }")
+    expect(summary).not_to_have_text(before)
+    assert said.text_content() == message  # a moving hand is not told each figure
+    tab.get_by_label("Show").select_option("accuracy")
+    dot = tab.locator(".pick").nth(4)
+    target = re.search(r"target ([\d.]+)", dot.get_attribute("aria-label"))[1]
+    dot.focus()
+    tab.keyboard.press("Enter")
+    expect(present(tab)).to_contain_text(f"→ {target}")
+    expect(tab.locator("#target")).to_have_value(target)
+    expect(said).to_contain_text("gain")
+    expect(tab.locator("#frontier")).to_have_attribute("aria-busy", "false")
+    expect(tab.locator(".pick:focus")).to_have_count(1)
     press(tab, "Undo")
     expect(summary).to_have_text(before)
 

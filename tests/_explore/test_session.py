@@ -338,16 +338,30 @@ def test_a_fit_of_the_page_is_that_of_python_to_the_bit(requests, expecting):
         assert {name: given[name] for name in asked} == asked
 
 
-def test_each_wish_has_the_price_of_a_fit_without_it():
+def prices(session):
+    """Return the table of prices after each call, which adds one."""
+    answers = [session.wishes()]
+    while answers[-1]["left"]:
+        answers.append(session.wishes())
+    return [answer["rows"] for answer in answers]
+
+
+def test_each_wish_has_the_price_of_a_fit_without_it_and_prices_come_one_by_one():
     wishes = {"direction": "losses_only", "max_lines": 2, "locked_features": ["town"]}
+    wishes |= {"constraints": DemographicParity(ratio=0.9) & MinimumRate(0.2), "target": None}
     update = fitted(**wishes)
-    rows = {row[0]: row[1:] for row in session_of(update).wishes()["rows"]}
+    tables = prices(session_of(update))
+    rows = {row[0]: row[1:] for row in tables[-1]}
     without = {
         "direction losses_only": fitted(**{**wishes, "direction": "any"}),
         "max_lines 2": fitted(**{**wishes, "max_lines": None}),
         "town locked": fitted(**{**wishes, "locked_features": []}),
+        MinimumRate(0.2).text: fitted(**{**wishes, "constraints": DemographicParity(ratio=0.9)}),
     }
     assert rows.keys() == without.keys()
+    assert [len(table) for table in tables] == [1, 2, 3, 4]
+    changes = [int(row[2]) for row in tables[-1]]
+    assert changes == sorted(changes)  # the dearest wish is the one without which fewest change
     for wish, other in without.items():
         cost = update.n_gains_ + update.n_losses_ - other.n_gains_ - other.n_losses_
         more = "no more changes" if not cost else f"{abs(cost)} {'more' if cost > 0 else 'fewer'}"
@@ -357,12 +371,39 @@ def test_each_wish_has_the_price_of_a_fit_without_it():
     assert any(row[0][0].isdigit() for row in rows.values())
 
 
+def test_another_target_replaces_the_bound_of_a_stated_constraint():
+    stated = DemographicParity(ratio=0.9) & MinimumRate(0.2)
+    session = session_of(fitted(constraints=stated, target=None))
+    assert session.state()["request"]["target"] == 0.9
+    session.fit(1, {"target": 0.85})
+    expected = DemographicParity(ratio=0.85) & MinimumRate(0.2)
+    assert session.update._fitted_param("constraints") == expected
+    assert session.state()["request"]["target"] == 0.85
+
+
+def test_the_map_has_a_dot_for_each_target_and_accuracy_where_labels_are_known():
+    session = session_of()
+    curve = session.trade_off()
+    targets = [pick["target"] for pick in curve["picks"]]
+    assert targets == sorted(targets) and UPDATE.base_fairness_ < targets[0] < targets[-1] <= 1
+    kinds = curve["charts"].keys()
+    assert kinds == {"changes", "accuracy"} == curve["picks"][0]["places"].keys()
+    right = float((UPDATE.predict(X) == Y).mean())
+    assert f"{100 * right:.1f}% right" in curve["charts"]["accuracy"]["label"]
+    assert session_of(fitted_without_labels(), y=None).trade_off()["charts"].keys() == {"changes"}
+
+
+def fitted_without_labels():
+    update = ControlledDebiaser(ScoreColumn("score"), target=0.9, target_on="fit_rows")
+    return update.fit(X, sensitive_features=GROUPS)
+
+
 def test_a_budget_is_the_question_and_no_wish_and_edits_do_not_change_the_prices():
-    assert session_of(fitted(target=None, max_changes=0.05)).wishes()["rows"] == []
+    assert prices(session_of(fitted(target=None, max_changes=0.05))) == [[]]
     session = session_of(fitted(max_lines=2))
-    before = session.wishes()["rows"]
+    before = prices(session)
     session.edit(1, {"age": 0.02})
-    assert session.wishes()["rows"] == before
+    assert prices(session) == before
 
 
 def test_whole_numbers_can_be_asked_for_and_stay_whole():

@@ -34,7 +34,7 @@ from commod._reporting.explain.segments import FrameColumns
 from commod.exceptions import InputError
 from commod.updates._edit import EditPlan
 
-N_TARGETS = 7  # of the trade-off
+N_TARGETS = 10  # of the trade-off
 ROWS = "rows of this page"
 PAUSE = timedelta(minutes=10)  # after which points that are set begin another recorded edit
 
@@ -186,6 +186,11 @@ class Draft:
         return tuple(dict.fromkeys(named))
 
     @cached_property
+    def prices(self) -> dict[str, Any]:
+        """Return the prices of wishes that are known so far; the page fills them in."""
+        return {}
+
+    @cached_property
     def audit(self) -> Audit:
         """Return the figures of the first screen."""
         return self.base.screen.audit(self.now.after, self.now.expected)
@@ -252,9 +257,9 @@ class Draft:
         fitted = self.base.fitted
         problem, rows = fitted.problem, fitted.problem.rows
         steps = []
-        for after in points_at_targets(fitted, self.now, N_TARGETS):
+        for target, after in points_at_targets(fitted, self.now, N_TARGETS):
             self._pause()
-            steps.append(self._step(after))
+            steps.append(self._step(after, target))
         own = self._step(fitted.as_in_problem(self.now.after))
         others = [step for step in steps if step.n_changes != own.n_changes]
         higher = problem.constraint.higher_is_fairer
@@ -273,10 +278,10 @@ class Draft:
         )
         return curve, listed.index(own)
 
-    def _step(self, after: Mask) -> Step:
+    def _step(self, after: Mask, target: float | None = None) -> Step:
         """Return decisions (n,) as a step of the trade-off; hidden groups are not counted.
 
-        The decisions are in the order of the problem.
+        The decisions are in the order of the problem. The draft itself has no target.
         """
         fitted = self.base.fitted
         problem, rows = fitted.problem, fitted.problem.rows
@@ -286,7 +291,7 @@ class Draft:
         gains, losses = (raised, lowered) if problem.asked.raising_is_a_gain else (lowered, raised)
         limit = problem.limit(fairness)
         return Step(
-            target=None,
+            target=target,
             fairness=fairness,
             accuracy=None if np.isnan(accuracy) else accuracy,
             change_rate=(gains + losses) / max(int(shown.sum()), 1),

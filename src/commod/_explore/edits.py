@@ -262,8 +262,10 @@ def _expected(expectation: Expectation) -> ExpectedOnNewPeople | None:
     )
 
 
-def points_at_targets(fitted: FittedRows, now: PointsWithCut, n_targets: int) -> Iterator[Mask]:
-    """Yield the decisions of points with cuts for several targets on these rows.
+def points_at_targets(
+    fitted: FittedRows, now: PointsWithCut, n_targets: int
+) -> Iterator[tuple[float, Mask]]:
+    """Yield targets, and the decisions of points with the cut for each of them on these rows.
 
     The targets go from the base model to near parity. Decisions are in the order of the problem.
     """
@@ -274,10 +276,11 @@ def points_at_targets(fitted: FittedRows, now: PointsWithCut, n_targets: int) ->
     v = sign * fitted.terms.total(now.points, now.intercept)
     score = evidence(task, v, costs_at(task, rule.nearness, rule.mean_distance))
     path, standing = path_of(task, score), task.bounds[1:]
-    for share in np.linspace(0.15, 1.0, n_targets).tolist():
-        bounds = (base + share * (near_ideal - base), *standing)
-        stop = stop_on(replace(task, required=with_bounds(task.required, bounds)), path)
-        yield problem.rows.base.decisions ^ (score > stop.cut)
+    for share in np.linspace(0.1, 1.0, n_targets).tolist():
+        target = round(base + share * (near_ideal - base), 3)
+        required = with_bounds(task.required, (target, *standing))
+        stop = stop_on(replace(task, required=required), path)
+        yield target, problem.rows.base.decisions ^ (score > stop.cut)
 
 
 def build(update: ControlledDebiaser, fitted: FittedRows, plan: EditPlan) -> ControlledDebiaser:

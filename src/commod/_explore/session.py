@@ -35,7 +35,7 @@ from commod.exceptions import CommodError, InputError
 from commod.metrics._constraint import CONSTRAINTS
 from commod.updates._edit import EditPlan, read_plan
 from commod.updates._targeted import CHOICES as CONTROLLED
-from commod.updates._targeted import listening
+from commod.updates._targeted import listening, set_target
 from commod.updates.controlled import ControlledDebiaser
 
 MAX_DRAFTS = 200  # steps that somebody can return to
@@ -283,23 +283,32 @@ class Session:
         return self._slower_part(views.trade_off_view)
 
     def wishes(self) -> dict[str, Any]:
-        """Return what each wish of the request costs in changes: one fit without it."""
-        return self._slower_part(lambda draft: views.wishes_view(*self._costs(draft)))
+        """Return what the wishes of the request cost in changes; each call fits without one more.
 
-    def _costs(self, draft: Draft) -> tuple[int, list[tuple[str, Draft | CommodError]]]:
-        """Return the changes of the request, and the fit without each of its wishes."""
-        base = draft.base
-        others: list[tuple[str, Draft | CommodError]] = []
+        `left` is how many prices are still to be asked for.
+        """
+        return self._slower_part(self._priced)
+
+    def _priced(self, draft: Draft) -> dict[str, Any]:
+        base, known = draft.base, draft.prices
         params = {**base.params, "locked_features": tuple(draft.locked)}
-        with without_warnings():
-            asked = self._fit_of(base, params, "") if draft.plans else draft
-            for words, without in wishes_of(params, is_budget=base.update._is_budget):
-                self._pause(draft)
-                try:
-                    others.append((words, self._fit_of(base, without, words)))
-                except CommodError as error:  # such as a column that cannot be read
-                    others.append((words, error))
-        return asked.audit.changes.n_changes, others
+        wishes = list(wishes_of(params, base.update))
+        asked = [("", params), *wishes] if wishes else []  # the request itself comes first
+        for words, without in asked[len(known) : max(2, len(known) + 1)]:
+            self._pause(draft)
+            known[words] = self._price(draft, without, words)
+        return {**views.wishes_view(known), "left": len(asked) - len(known)}
+
+    def _price(self, draft: Draft, params: dict[str, Any], words: str) -> views.Price:
+        try:
+            with without_warnings():
+                is_own = not words and not draft.plans
+                fitted = draft if is_own else self._fit_of(draft.base, params, words)
+        except CommodError as error:  # such as a column that cannot be read
+            if not words:
+                raise
+            return str(error)
+        return fitted.audit.changes.n_changes, fitted.now.is_reached
 
     def _slower_part(self, view: Callable[[Draft], dict[str, Any]]) -> dict[str, Any]:
         """Return a view of the present draft, or that another draft has taken its place."""
@@ -528,7 +537,7 @@ def request_view(draft: Draft) -> dict[str, Any]:
     constraints = given["constraints"]
     is_name = isinstance(constraints, str) and constraints in CONSTRAINTS
     numbers = {name: None if given[name] is None else float(given[name]) for name in NUMBERS}
-    if given["target"] is None and not update._is_budget and is_name:
+    if given["target"] is None and not update._is_budget:
         numbers["target"] = float(update.target_)
     unread = [name for name in draft.locked if name not in update._columns_seen]
     n_people = len(draft.now.after)
@@ -560,25 +569,32 @@ def changed_parameters(draft: Draft, request: Any) -> dict[str, Any]:
         if name == "locked":
             if set(read) != set(draft.locked):
                 params["locked_features"] = read
+        elif name == "target" and read not in (None, present[name]):
+            params = set_target(ControlledDebiaser(**params), read).get_params(deep=False)
         elif read != present[name] and (read is not None or name != "constraints"):
             params[name] = read  # the page may show a default, or no name for stated constraints
     return params
 
 
 CAPS = ("max_margin", "max_changes", "max_accuracy_loss", "max_volume_change", "max_lines")
-FREE = {"direction": "any", **dict.fromkeys(CAPS)}  # wishes, and what leaves them out
+FREE = {"direction": "any", "borderline": 0.0, **dict.fromkeys(CAPS)}  # what leaves wishes out
 
 
 def wishes_of(
-    params: Mapping[str, Any], *, is_budget: bool
+    params: Mapping[str, Any], update: ControlledDebiaser
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each wish of a request in words, with the parameters without it.
 
-    A budget is no wish but the question itself.
+    A budget is no wish but the question itself, and so is the first constraint.
     """
     for name, free in FREE.items():
-        if params[name] != free and not (is_budget and name == "max_changes"):
+        if params[name] != free and not (update._is_budget and name == "max_changes"):
             yield f"{name} {_written(params[name])}", {**params, name: free}
+    parts = update._stated().parts
+    for one in parts[1:]:
+        kept = [part for part in parts if part is not one]
+        without = kept[0] if len(kept) == 1 else constraints.AllOf(kept)
+        yield one.text, {**params, "constraints": without}
     if params["points"] == "integers":
         yield "whole numbers", {**params, "points": "per bin"}
     locked, monotone = params["locked_features"], params["monotone"] or {}

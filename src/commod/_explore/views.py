@@ -5,7 +5,8 @@ All texts are finished here. The page inserts them as text and computes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from commod._reporting.render.tables import Cell, ReportTable
 from commod._reporting.render.texts import ShortNames
 from commod._text import count, n_of, number, percent, plain, points
 from commod._words.shared import EVIDENCE, POSITIVE_POINTS
-from commod.exceptions import CommodError, InputError
+from commod.exceptions import InputError
 from commod.scorecard import ADD_POINTS, EvidenceRule
 
 MAX_TERMS = 400  # terms that the page gets at once; a filter finds the others
@@ -215,36 +216,55 @@ def segments_view(draft: Draft) -> Plain:
 
 
 def trade_off_view(draft: Draft) -> Plain:
-    """Return changes against fairness with the present point on it."""
+    """Return changes, and accuracy, against fairness with the present point on it.
+
+    `picks` are the other points: their targets, what is said of them, and their places.
+    """
     curve, place = draft.trade_off
     names = ShortNames()
-    chart = charts.trade_off(curve, names)
-    table = table_view(explanation_tables.steps(curve), names)
-    return {"chart": chart_view(chart, chart.places[place]), "table": table}
+    drawn = {"changes": charts.trade_off(curve, names)}
+    if curve.base_accuracy is not None:
+        drawn["accuracy"] = charts.trade_off(curve, names, of_accuracy=True)
+    picks = [
+        {
+            "target": step.target,
+            "words": plain(
+                f"Fit for the target {number(step.target, 3)}: {count(step.n_changes)} changes, "
+                f"{curve.metric} {number(step.fairness)} with the present points"
+            ),
+            "places": {kind: chart.places[i] for kind, chart in drawn.items()},
+        }
+        for i, step in enumerate(curve.steps)
+        if step.target is not None
+    ]
+    return {
+        "charts": {name: chart_view(one, one.places[place]) for name, one in drawn.items()},
+        "picks": picks,
+        "table": table_view(explanation_tables.steps(curve), names),
+    }
 
 
-def wishes_view(n_changes: int, others: Sequence[tuple[str, Draft | CommodError]]) -> Plain:
-    """Return what each wish costs in changes, the dearest first."""
-    known = [
-        (n_changes - one.audit.changes.n_changes, words, one)
-        for words, one in others
-        if isinstance(one, Draft)
-    ]
-    rows = []
-    for cost, words, draft in sorted(known, key=lambda row: -row[0]):
-        more = (
-            "no more changes"
-            if not cost
-            else n_of(abs(cost), "more change" if cost > 0 else "fewer change")
-        )
-        missed = "" if draft.now.is_reached else "; without it, the target is missed"
-        rows.append([words, f"{more}{missed}", count(draft.audit.changes.n_changes)])
-    failed = [
-        [words, f"not known: {one}", "not known"]
-        for words, one in others
-        if not isinstance(one, Draft)
-    ]
-    return {"rows": [[plain(text) for text in row] for row in (*rows, *failed)]}
+Price = tuple[int, bool] | str  # changes and whether the target is reached, or why neither is known
+
+
+def wishes_view(prices: Mapping[str, Price]) -> Plain:
+    """Return what each wish costs in changes, the dearest first; "" is the request itself."""
+    n_asked, rows, failed = 0, [], []
+    for words, price in prices.items():
+        if isinstance(price, str):
+            failed.append([words, f"not known: {price}", "not known"])
+            continue
+        n_changes, is_reached = price
+        if not words:
+            n_asked = n_changes
+            continue
+        cost = n_asked - n_changes
+        more = n_of(abs(cost), "more change" if cost > 0 else "fewer change")
+        missed = "" if is_reached else "; without it, the target is missed"
+        text = f"{more if cost else 'no more changes'}{missed}"
+        rows.append((-cost, [words, text, count(n_changes)]))
+    listed = [*(row for _, row in sorted(rows, key=itemgetter(0))), *failed]
+    return {"rows": [[plain(text) for text in row] for row in listed]}
 
 
 def history_lines(drafts: Sequence[Draft]) -> list[tuple[str, str, str]]:

@@ -27,6 +27,7 @@ from commod._data.parameters import check_choice, check_flag, check_number_param
 from commod._record import Card, Estimate, Segments, Step, TradeOff
 from commod._reporting.explain import SegmentFinder, make_card
 from commod._reporting.explain.segments import FrameColumns
+from commod._reporting.render.page import map_of
 from commod._study.evaluation import (
     ANY_CHANGE,
     EvaluationRows,
@@ -503,7 +504,9 @@ class Frontier:
         table = first_rows(measured, header, rows, most=MAX_SHOWN, all_in="frame()")
         sentence = f"The base model has {before}. plot() draws the trade-off."
         sentences = [sentence, self.notes] if self.notes else [sentence]
-        return snippet(f"Frontier of {len(self)} updates ({self._method})", sentences, [table])
+        title = f"Frontier of {len(self)} updates ({self._method})"
+        drawn = map_of(self._steps(None)) if self._efficient else ""
+        return drawn + snippet(title, sentences, [table])
 
     def frame(self) -> pd.DataFrame:
         """Return one line per update as a pandas frame.
@@ -724,11 +727,15 @@ class Frontier:
 
     @cached_property
     def _trade_off(self) -> TradeOff:
+        return self._steps(self._describe)
+
+    def _steps(self, describe: Describe | None) -> TradeOff:
+        """Return the efficient updates, with segments and cards if these are described."""
         steps = []
         for i in self._efficient:
             settings: dict[str, Any] = {n: plain(value) for n, value in self._figures[i].items()}
             blind = [settings.pop(name, None) for name in BLIND]
-            segments, card = self._describe(self.points[i]) if self._describe else (None, None)
+            segments, card = describe(self.points[i]) if describe else (None, None)
             figures = {name: settings.pop(name) for name in FIGURES}
             limit = None if blind[0] is None else Estimate(*blind)
             shown: dict[str, Any] = {"segments": segments, "card": card, "blind_limit": limit}

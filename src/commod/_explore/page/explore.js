@@ -47,7 +47,7 @@
       make("th", { scope: "row" }, first), ...others.map((text) => make("td", {}, text))))));
 
   const SVG = "http://www.w3.org/2000/svg";
-  const SHAPES = ["text", "rect", "path", "line", "circle", "g", "polyline"];
+  const SHAPES = ["text", "rect", "path", "line", "circle", "g", "title"];
   const shape = (tag, attributes, text = "") => {
     const made = document.createElementNS(SVG, SHAPES.includes(tag) ? tag : "g");
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
@@ -70,7 +70,9 @@
 
   // Requests -----------------------------------------------------------------------------------
 
-  const say = (text) => { get("message").textContent = text; };
+  // A screen reader hears the figures with what was done, and nothing while a slider moves.
+  const say = (text, figures = "") => fill("message", text, make("span", { class: "unseen" }, ` ${figures}`));
+  const sayStep = (words) => say(words, get("summary").textContent);
   const complain = (text) => {
     get("error").textContent = text;
     get("error").hidden = !text;
@@ -153,31 +155,68 @@
 
   // Trade-off and rules take longer: they follow when the rest is on the screen.
   let later = 0;
+  const LATER = [
+    ["trade_off", "frontier", (curve) => {
+      map = curve;
+      showMap();
+      fill("steps", table(curve.table));
+    }],
+    ["segments", "segments", (rules) => fill("segments", ...(rules.table.rows.length ? [table(rules.table)] : []),
+      ...rules.sentences.map((text) => paragraph(text)))],
+    ["differences", "differences", (others) => fill("differences",
+      ...(others.table.rows.length ? [table(others.table)] : []), ...others.sentences.map((text) => paragraph(text)))],
+    ["wishes", "wishes", (prices) => fill("wishes",
+      prices.rows.length ? plainTable(["Wish", "What it costs", "Changes without it"], prices.rows)
+        : paragraph("The request has a target and no further wish."),
+      ...(prices.left ? [paragraph(`${prices.left} more to come.`, "hint")] : []))],
+  ];
   const showLater = () => {
     clearTimeout(later);
-    const areBusy = (value) => ["frontier", "segments", "wishes"].forEach((id) => get(id).setAttribute("aria-busy", value));
-    areBusy(true);
+    LATER.forEach(([, id]) => get(id).setAttribute("aria-busy", "true"));
     later = setTimeout(async () => {
-      const asked = version;
-      const curve = await ask("trade_off");
-      if (!curve || curve.outdated || asked !== version) return;
-      fill("frontier", chart(curve.chart));
-      fill("steps", table(curve.table));
-      const rules = await ask("segments");
-      if (!rules || rules.outdated || asked !== version) return;
-      fill("segments", ...(rules.table.rows.length ? [table(rules.table)] : []),
-        ...rules.sentences.map((text) => paragraph(text)));
-      const others = get("compare").hidden ? null : await ask("differences");
-      if (others && (others.outdated || asked !== version)) return;
-      fill("differences", ...(others ? [...(others.table.rows.length ? [table(others.table)] : []),
-        ...others.sentences.map((text) => paragraph(text))] : []));
-      const prices = await ask("wishes");
-      if (!prices || prices.outdated || asked !== version) return;
-      fill("wishes", prices.rows.length ? plainTable(["Wish", "What it costs", "Changes without it"], prices.rows)
-        : paragraph("The request has a target and no further wish."));
-      areBusy(false);
+      const seen = version;
+      for (const [action, id, showPart] of LATER) {
+        let part = { left: action !== "differences" || !get("compare").hidden };
+        if (!part.left) fill(id);
+        while (part.left) {
+          part = isAsking ? { outdated: true } : await ask(action);
+          if (!part || seen !== version) return;
+          if (part.outdated) { // the hand moves: what it asks for goes first
+            showLater();
+            return;
+          }
+          showPart(part);
+        }
+        get(id).setAttribute("aria-busy", "false");
+      }
     }, 400);
   };
+
+  // The points of the map are buttons: each fits for its target.
+  let map = null;
+  const showMap = () => {
+    const kind = get("map-of").value;
+    get("map-kind").hidden = !map.charts.accuracy;
+    const drawn = chart(map.charts[map.charts[kind] ? kind : "changes"]);
+    const at = [...document.querySelectorAll(".pick")].indexOf(document.activeElement);
+    drawn.setAttribute("role", "group");
+    drawn.append(...map.picks.map(({ target, words, places }) => {
+      const [cx, cy] = places[kind] || places.changes;
+      const pick = shape("circle", { cx, cy, r: 12, class: "pick", role: "button", tabindex: 0, "aria-label": words });
+      const fit = () => begin("fit", () => ({ version, request: { target } }));
+      pick.append(shape("title", {}, words));
+      pick.addEventListener("click", fit);
+      pick.addEventListener("keydown", (event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        fit();
+      });
+      return pick;
+    }));
+    fill("frontier", drawn);
+    if (at >= 0) drawn.querySelectorAll(".pick")[Math.min(at, map.picks.length - 1)].focus();
+  };
+  get("map-of").addEventListener("change", showMap);
 
   const showStep = (step) => {
     get("job").hidden = !step;
@@ -287,7 +326,7 @@
     const state = await ask("edit", signed({ edits, offset: get("offset").value }));
     if (state) {
       show(state);
-      say(`Edited: ${state.history[place].words}.`);
+      sayStep(`Edited: ${state.history[place].words}.`);
       complain("");
     } else {
       await refresh();
@@ -365,7 +404,8 @@
   };
   // A slider fits while it moves, and keeps the fit when it rests; every other control fits once.
   ranges.forEach((range) => range.addEventListener("input", () => {
-    get(range.dataset.for).value = range.value;
+    const isOpen = "open" in range.dataset && range.value === range.max; // no limit
+    get(range.dataset.for).value = isOpen ? "" : range.value;
     if (isLive) preview({ request: asked() });
   }));
   const fitAsked = () => begin("fit", () => signed({ request: asked() }));
@@ -383,7 +423,7 @@
     look();
     const state = await ask(action, body());
     show(state);
-    if (state) say(`${state.history[place].words}.`);
+    if (state) sayStep(`${state.history[place].words}.`);
     else showStep(null);
   });
 
@@ -392,7 +432,7 @@
   const goTo = (next) => () => inTurn(async () => {
     const state = await ask("go", { version, place: next() });
     show(state);
-    if (state) say(`Now: ${state.history[place].words}.`);
+    if (state) sayStep(`Now: ${state.history[place].words}.`);
   });
   get("undo").addEventListener("click", goTo(() => place - 1));
   get("redo").addEventListener("click", goTo(() => place + 1));

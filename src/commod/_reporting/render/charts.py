@@ -112,23 +112,44 @@ def refit_columns(stability: StabilitySummary, names: ShortNames) -> Chart:
     return _bars(bars, label, whiskers=False)
 
 
-def trade_off(curve: TradeOff, names: ShortNames) -> Chart:
-    """Return changes against fairness, above the limits; fairer is always to the right."""
+def trade_off(curve: TradeOff, names: ShortNames, *, of_accuracy: bool = False) -> Chart:
+    """Return changes against fairness, above the limits; fairer is always to the right.
+
+    If `of_accuracy`, return accuracy against fairness; all accuracies must be known.
+    """
     left, right, top, bottom = 48.0, WIDTH - 14, 30.0, 236.0
     base_fairness = [] if curve.base_fairness is None else [curve.base_fairness]
-    blind = [(s.fairness, s.blind_limit.value or 0.0) for s in curve.steps if s.blind_limit]
-    rates = [s.change_rate for s in curve.steps] + [s.limit for s in curve.steps if s.limit]
-    rates += [rate for _, rate in blind]
     ends = (left, right) if curve.higher_is_fairer else (right, left)
     x = _axis([*(s.fairness for s in curve.steps), *base_fairness], *ends)
-    y = _axis([0.0, *rates], bottom, top, from_zero=True)
-    places = [(x(s.fairness), y(s.change_rate)) for s in curve.steps]
-    limit = [(x(s.fairness), y(s.limit)) for s in curve.steps if s.limit is not None]
-    base = [(x(value), y(0.0)) for value in base_fairness]
+    if of_accuracy:
+        made, base_value = [s.accuracy or 0.0 for s in curve.steps], curve.base_accuracy or 0.0
+        limit, blind = [], []
+        y = _axis([*made, base_value], bottom, top)
+        title = "Right decisions (accuracy)"
+        words = [f"{percent(value)} right" for value in made]
+    else:
+        made, base_value = [s.change_rate for s in curve.steps], 0.0
+        limit = [(s.fairness, s.limit) for s in curve.steps if s.limit is not None]
+        blind = [(s.fairness, s.blind_limit.value or 0.0) for s in curve.steps if s.blind_limit]
+        rates = [*made, *(rate for _, rate in (*limit, *blind))]
+        y = _axis([0.0, *rates], bottom, top, from_zero=True)
+        title = "Share of decisions that change"
+        words = [
+            f"{percent(s.change_rate)} change, fewest possible {percent(s.limit)}"
+            + (
+                f", without the group an estimated {estimate(s.blind_limit)}"
+                if s.blind_limit
+                else ""
+            )
+            for s in curve.steps
+        ]
+    places = [(x(s.fairness), y(value)) for s, value in zip(curve.steps, made, strict=True)]
+    base = [(x(value), y(base_value)) for value in base_fairness]
+    limit = [(x(value), y(rate)) for value, rate in limit]
     metric = names(curve.metric, 34)
     marks = [
         *chart_frame(x, y, percent_digits=_percent_digits(y.ticks)),
-        chart_text(0, 14, "Share of decisions that change", "axis-title"),
+        chart_text(0, 14, title, "axis-title"),
         chart_text(left, bottom + 36, _isolated(metric), "axis-title"),
         chart_text(right, bottom + 36, "fairer →", "axis-title", "end"),
         chart_path([*base, *limit] if limit else [], "limit-line"),
@@ -136,20 +157,10 @@ def trade_off(curve: TradeOff, names: ShortNames) -> Chart:
         chart_path([*base, *places], "made-line"),
         *(Mark("circle", {"cx": a, "cy": b, "r": 3.4, "class": "made"}) for a, b in places),
     ]
-    label = (
-        f"Share of decisions that change against {metric}. "
-        + "; ".join(
-            f"{metric} {number(s.fairness)}: {percent(s.change_rate)} change, fewest possible "
-            f"{percent(s.limit)}"
-            + (
-                f", without the group an estimated {estimate(s.blind_limit)}"
-                if s.blind_limit
-                else ""
-            )
-            for s in curve.steps
-        )
-        + "."
+    listed = "; ".join(
+        f"{metric} {number(s.fairness)}: {text}" for s, text in zip(curve.steps, words, strict=True)
     )
+    label = f"{title} against {metric}. {listed}."
     return Chart(bottom + 46, label, tuple(marks), tuple(places))
 
 

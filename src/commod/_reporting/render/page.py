@@ -299,6 +299,18 @@ def _digest(text: str) -> str:
 # The environments of both formats -----------------------------------------------------------------
 
 
+def map_of(trade_off: TradeOff) -> str:
+    """Return changes against fairness as HTML for a notebook: an SVG with its style, no script."""
+    return (
+        environment(autoescape=True)
+        .get_template("map.html")
+        .render(
+            drawn=charts.trade_off(trade_off, ShortNames()),
+            has_blind=any(step.blind_limit for step in trade_off.steps),
+        )
+    )
+
+
 @cache
 def environment(*, autoescape: bool) -> Environment:
     """Return the environment for HTML (escaped automatically) or Markdown (filter `markdown`)."""
