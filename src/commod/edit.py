@@ -236,19 +236,16 @@ def find_terms(
         known = [*encoding.term_names, *dict.fromkeys(encoding.term_columns)]
         terms = "terms of this column" if of_column else "terms of the scorecard"
         names = [encoding.term_names[i] for i in of_column] if of_column else known
+        # the terms that `name` is the category of, or else close names
+        categories = [term for term in known if term.endswith(f" = {name}")]
+        suggestion = did_you_mean(categories[0] if categories else name, categories or known)
         raise InputError(
             f"{parameter} names {name!r}, which is no term of the scorecard"
             f"{' but a column' if of_column else ' and no column of it'} ({terms}: "
-            f"{list_names(names)}).{'' if of_column else _suggested_terms(name, known)}",
+            f"{list_names(names)}).{'' if of_column else suggestion}",
             parameter=parameter,
         )
     return found
-
-
-def _suggested_terms(name: str, known: Sequence[str]) -> str:
-    """Return a sentence with the terms that `name` is the category of, or else with close names."""
-    categories = [term for term in known if term.endswith(f" = {name}")]
-    return did_you_mean(categories[0], categories) if categories else did_you_mean(name, known)
 
 
 def apply_edits(

@@ -146,7 +146,8 @@ class ChangeDisplay:
         -------
         self
         """
-        shown = self._most_changed(max_groups)
+        ranked = sorted(self.by_group, key=lambda g: -sum(self.by_group[g][1:]))[:max_groups]
+        shown = [group for group in self.by_group if group in set(ranked)]
         ax = axes_or_new(ax, 8.0, 1.7 + 0.5 * max(len(shown), 1))
         n, gains, losses = np.array([self.by_group[g] for g in shown]).reshape(-1, 3).T
         y = np.arange(len(shown))[::-1]
@@ -170,11 +171,6 @@ class ChangeDisplay:
         ax.spines["left"].set_visible(False)
         draw_on(self, ax)
         return self
-
-    def _most_changed(self, max_groups: int) -> list[Any]:
-        """Return the groups with the most changes, in the order of `by_group`."""
-        ranked = sorted(self.by_group, key=lambda g: -sum(self.by_group[g][1:]))[:max_groups]
-        return [group for group in self.by_group if group in set(ranked)]
 
     def _label(self, ax: Axes, shown: list[Any], y: Any) -> None:
         ax.axvline(0, color="black", linewidth=0.8)

@@ -80,7 +80,8 @@ def choose_engine(
         why = f"--engine {stated}: " if stated != "memory" else ""
         return EngineChoice(engine_name(stated), why)
     rows, free = f"{table.n_rows:,} rows", available_memory()
-    n_bytes = bytes_in_memory(table, columns)
+    sizes = [TEXT_BYTES if table.kinds[name] == "text" else 8 for name in columns]
+    n_bytes = COPIES * table.n_rows * sum(sizes)
     if n_bytes > free:
         why = f"{rows} need about {_gigabytes(n_bytes)} of memory, and {_gigabytes(free)} are free"
         for option, way_out in needs.items():
@@ -94,12 +95,6 @@ def choose_engine(
     for option in needs:
         return EngineChoice("memory", f"{option} needs all rows in memory: ")
     return EngineChoice("duckdb", f"{rows} are more than {MOST_ROWS:,}: ")
-
-
-def bytes_in_memory(table: StoredTable, columns: Iterable[str]) -> int:
-    """Return the size of some columns of a table in memory, by their kinds."""
-    sizes = [TEXT_BYTES if table.kinds[name] == "text" else 8 for name in columns]
-    return COPIES * table.n_rows * sum(sizes)
 
 
 def available_memory() -> int:

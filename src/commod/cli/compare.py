@@ -50,11 +50,14 @@ def compare(options: Options) -> None:
     if standing := [part.text for part in stated.parts[1:]]:
         printer.note(f"Only updates that also keep {' and '.join(standing)} are counted.")
     _write(comparison, options, printer)
+    records = needed.reset_index().to_dict("records")
     printer.json(
         {
             "metric": needed.columns.name,
             "standing": standing,
-            "changes_needed": _records(needed),
+            "changes_needed": [
+                {str(k): None if v != v else v for k, v in row.items()} for row in records
+            ],
             "failures": comparison.failures,
         }
     )
@@ -133,11 +136,6 @@ def _share(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "not reached" if value != value else f"{value:.2%}"
-
-
-def _records(needed: pd.DataFrame) -> list[dict[str, Any]]:
-    rows = needed.reset_index().to_dict("records")
-    return [{str(k): None if v != v else v for k, v in row.items()} for row in rows]
 
 
 def _write(comparison: Comparison, options: Options, printer: Printer) -> None:

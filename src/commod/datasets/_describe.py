@@ -102,7 +102,9 @@ def describe_groups(
         labels = read_labels(y, "y")
         check_length(labels, "y", len(groups.codes))
         measured[visible(f"label {pos_label}")] = binary_outcome(labels, "y", pos_label)
-    measured["missing"] = _has_missing_value(X)
+    measured["missing"] = np.zeros(len(groups.codes), dtype=bool)
+    for column in iter_columns(X):
+        measured["missing"] |= column.is_missing()
     columns = _names(sensitive_features)
     lines = _lines(groups.codes, groups.sizes, measured)
     names = [visible(name) for name in group_names_of(groups.labels, columns)]
@@ -138,14 +140,6 @@ def _names(sensitive_features: Any) -> tuple[str, ...] | None:
     """Return the names of the sensitive columns, or of one series; None where they have none."""
     name = getattr(sensitive_features, "name", None)
     return sensitive_names(sensitive_features) or (None if name is None else (str(name),))
-
-
-def _has_missing_value(X: Any) -> NDArray[np.bool_]:
-    """Return which rows miss at least one value, shape (n,)."""
-    result = np.zeros(n_rows_of(X), dtype=bool)
-    for column in iter_columns(X):
-        result |= column.is_missing()
-    return result
 
 
 def _lines(

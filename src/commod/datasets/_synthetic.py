@@ -125,11 +125,15 @@ def make_biased(
         check_number_parameter(number, name, Real)
     shares = _check_shares(group_shares)
     shift = bias * np.linspace(0.5, -0.5, len(shares))
+    means, coef = np.zeros((len(shares), n_features)), np.zeros(n_features)
+    # Centred, so that `intercept` is the mean logit for any shares.
+    means[:, ::2] = (shift - shares @ shift)[:, None]
+    coef[:n_informative] = signal / math.sqrt(max(n_informative, 1))
     population = {
         "group_shares": shares,
-        "group_means": _group_means(shares, shift, n_features),
+        "group_means": means,
         "covariance": _covariance(n_features, correlation),
-        "coef": _coef(n_features, n_informative, signal),
+        "coef": coef,
         "intercept": float(intercept),
         "category_shares": _category_shares(shift, n_categories),
     }
@@ -150,13 +154,6 @@ def make_biased(
 # The population
 
 
-def _group_means(shares: Floats, shift: Floats, n_features: int) -> Floats:
-    means = np.zeros((len(shares), n_features))
-    # Centred, so that `intercept` is the mean logit for any shares.
-    means[:, ::2] = (shift - shares @ shift)[:, None]
-    return means
-
-
 def _covariance(n_features: int, correlation: float) -> Floats:
     lowest = -1 / (n_features - 1) if n_features > 1 else -1.0
     if not lowest < correlation < 1:
@@ -166,12 +163,6 @@ def _covariance(n_features: int, correlation: float) -> Floats:
             parameter="correlation",
         )
     return (1 - correlation) * np.eye(n_features) + correlation
-
-
-def _coef(n_features: int, n_informative: int, signal: float) -> Floats:
-    coef = np.zeros(n_features)
-    coef[:n_informative] = signal / math.sqrt(max(n_informative, 1))
-    return coef
 
 
 def _category_shares(shift: Floats, n_categories: int) -> Floats:

@@ -6,12 +6,11 @@ import hashlib
 import importlib.metadata
 import json
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 RANDOM = (np.random.RandomState, np.random.Generator, np.random.BitGenerator)
 PLAIN = (type(None), bool, int, float, complex, str, bytes)
@@ -41,71 +40,68 @@ def model_digest(estimator: Any) -> str | None:
     >>> model_digest([1, 2.5]) == model_digest([1, 2.5]) != model_digest([1, 2.0])
     True
     """
-    state = _StateHash()
+    digest = hashlib.sha256()
     try:
-        state.add(estimator)
+        for part in _state_of(estimator, []):
+            digest.update(part)
     except Exception:  # a foreign object may raise anything when its state is read
         return None
-    return state.hash.hexdigest()
+    return digest.hexdigest()
 
 
-class _StateHash:
-    """A hash of the state of objects by value. It ignores which objects share parts."""
+def _state_of(value: Any, inside: list[int]) -> Iterator[bytes]:
+    """Yield the state of an object by value. Which objects share parts does not matter.
 
-    def __init__(self) -> None:
-        self.hash = hashlib.sha256()
-        self._inside: list[int] = []
+    `inside` are the identities of the objects that hold this one.
+    """
+    if isinstance(value, np.generic):  # NumPy's and Python's numbers count as equal
+        value = value.item()
+    if type(value) in PLAIN:
+        yield _line(type(value).__name__, repr(value))
+    elif id(value) in inside:
+        yield _line("the", str(len(inside) - inside.index(id(value))), "th outside")
+    else:
+        inside.append(id(value))
+        yield from _parts_of(value, inside)
+        inside.pop()
 
-    def add(self, value: Any) -> None:
-        if isinstance(value, np.generic):  # NumPy's and Python's numbers count as equal
-            value = value.item()
-        if type(value) in PLAIN:
-            self._text(type(value).__name__, repr(value))
-        elif id(value) in self._inside:
-            self._text("the", str(len(self._inside) - self._inside.index(id(value))), "th outside")
+
+def _parts_of(value: Any, inside: list[int]) -> Iterator[bytes]:
+    kind = type(value).__name__
+    if isinstance(value, np.ndarray):
+        yield _line("array", value.dtype.str, str(value.shape))
+        if value.dtype.names is not None:  # padding between fields is not part of the model
+            yield from _many("fields", [value[name] for name in value.dtype.names], inside)
+        elif value.dtype.hasobject:
+            yield from _many("objects", value.tolist(), inside)
         else:
-            self._inside.append(id(value))
-            self._add_object(value)
-            self._inside.pop()
+            yield np.ascontiguousarray(value).tobytes()
+    elif isinstance(value, list | tuple):
+        yield from _many(kind, value, inside)
+    elif isinstance(value, dict):
+        entries = sorted(value.items(), key=lambda entry: repr(entry[0]))
+        yield from _many(kind, [part for entry in entries for part in entry], inside)
+    elif isinstance(value, set | frozenset):
+        yield from _many(kind, sorted(value, key=repr), inside)
+    elif isinstance(value, RANDOM):  # changes with every draw and has no effect on decisions
+        yield _line("random", kind)
+    elif isinstance(value, type) or hasattr(value, "__qualname__"):
+        yield _line("name", value.__module__, value.__qualname__)
+    else:
+        made, *parts = value.__reduce_ex__(2)  # the parts that pickle would store
+        yield _line("object", f"{type(value).__module__}.{type(value).__qualname__}")
+        for part in (made, *parts):
+            yield from _state_of(list(part) if hasattr(part, "__next__") else part, inside)
 
-    def _add_object(self, value: Any) -> None:
-        if isinstance(value, np.ndarray):
-            self._add_array(value)
-        elif isinstance(value, list | tuple):
-            self._add_many(type(value).__name__, value)
-        elif isinstance(value, dict):
-            entries = sorted(value.items(), key=lambda entry: repr(entry[0]))
-            self._add_many(type(value).__name__, [part for entry in entries for part in entry])
-        elif isinstance(value, set | frozenset):
-            self._add_many(type(value).__name__, sorted(value, key=repr))
-        elif isinstance(value, RANDOM):  # changes with every draw and has no effect on decisions
-            self._text("random", type(value).__name__)
-        elif isinstance(value, type) or hasattr(value, "__qualname__"):
-            self._text("name", value.__module__, value.__qualname__)
-        else:
-            made, *parts = value.__reduce_ex__(2)  # the parts that pickle would store
-            self._text("object", f"{type(value).__module__}.{type(value).__qualname__}")
-            self.add(made)
-            for part in parts:
-                self.add(list(part) if hasattr(part, "__next__") else part)
 
-    def _add_array(self, array: NDArray[Any]) -> None:
-        names = array.dtype.names
-        self._text("array", array.dtype.str, str(array.shape))
-        if names is not None:  # padding between fields is not part of the model
-            self._add_many("fields", [array[name] for name in names])
-        elif array.dtype.hasobject:
-            self._add_many("objects", array.tolist())
-        else:
-            self.hash.update(np.ascontiguousarray(array).tobytes())
+def _many(kind: str, values: Any, inside: list[int]) -> Iterator[bytes]:
+    yield _line(kind, str(len(values)))
+    for value in values:
+        yield from _state_of(value, inside)
 
-    def _add_many(self, kind: str, values: Any) -> None:
-        self._text(kind, str(len(values)))
-        for value in values:
-            self.add(value)
 
-    def _text(self, *parts: str) -> None:
-        self.hash.update(json.dumps(parts).encode())
+def _line(*parts: str) -> bytes:
+    return json.dumps(parts).encode()
 
 
 def library_versions(*others: str) -> dict[str, str]:

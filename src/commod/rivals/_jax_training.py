@@ -263,36 +263,28 @@ def train_additive_term(
 
 
 def additive_settings(
-    rows: TrainingRows, spec: AdditiveSpec, rate: float, kernel_length: float
+    rows: TrainingRows, spec: AdditiveSpec, rate: float, length: float
 ) -> AdditiveSettings:
-    """Return what every step needs."""
-    return AdditiveSettings(np.float32(rate), *_waves(kernel_length), _own_share(rows, spec))
+    """Return what every step needs, for a kernel of this length.
 
-
-def _own_share(rows: TrainingRows, spec: AdditiveSpec) -> NDArray[np.float32]:
-    """Return Σ w² / (Σ w)² of each group and of all others, shape (2, n_rate_rows, n_groups)."""
-    cell, weight = rows.by_row["cell"], rows.by_row["fairness_weight"].astype(np.float64)
-    n_cells = spec.n_rate_rows * spec.n_groups
-    total, squares = (
-        np.stack([of_group, of_group @ (1 - np.eye(spec.n_groups))])
-        for of_group in (
-            np.bincount(cell, w, n_cells).reshape(spec.n_rate_rows, spec.n_groups)
-            for w in (weight, weight**2)
-        )
-    )
-    return (squares / np.maximum(total**2, 1e-12)).astype(np.float32)
-
-
-def _waves(length: float) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return frequencies and sizes of the kernel on [0, 1], a Fourier series.
-
-    Its period is longer than the tails of the kernel.
+    The kernel on [0, 1] is a Fourier series, whose period is longer than the tails of the kernel.
     """
     period = 1 + NEGLIGIBLE * length
     n_waves = int(np.ceil(NEGLIGIBLE * period / (np.pi * length)))
     half = np.arange(1, n_waves + 1) * np.pi / period
     size = 2 * np.sqrt(np.pi) * length / period * np.exp(-((length * half) ** 2))
-    return (2 * half).astype(np.float32), size.astype(np.float32)
+    # Σ w² / (Σ w)² of each group and of all others
+    cell, weight = rows.by_row["cell"], rows.by_row["fairness_weight"].astype(np.float64)
+    shape = spec.n_rate_rows, spec.n_groups
+    total, squares = (
+        np.stack([of_group, of_group @ (1 - np.eye(spec.n_groups))])
+        for of_group in (
+            np.bincount(cell, w, shape[0] * shape[1]).reshape(shape) for w in (weight, weight**2)
+        )
+    )
+    own_share = squares / np.maximum(total**2, 1e-12)
+    numbers = (rate, 2 * half, size, own_share)
+    return AdditiveSettings(*(np.asarray(values, dtype=np.float32) for values in numbers))
 
 
 def _initial_term(seed: int, spec: AdditiveSpec) -> TrainedWeights:

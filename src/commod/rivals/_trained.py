@@ -25,7 +25,7 @@ from commod.exceptions import InputError, InterruptionWarning, TrainingWarning
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.base import ScoredRival, TermsRival
 from commod.updates._fit_rows import FitRows
-from commod.updates._interface import Decisions
+from commod.updates._interface import Decisions, progress_bar
 from commod.updates._trained import check_layers, raw_network
 from commod.updates.ratio import Network
 
@@ -112,8 +112,13 @@ class TrainedRival(TermsRival):
     random_state: Any = None
 
     @abstractmethod
-    def _train(self, models: Sequence[Self], table: TrainingTable, solver: Any) -> TrainedLayers:
-        """Return what `solver` trains, with one result for each of `models`."""
+    def _train(
+        self, models: Sequence[Self], table: TrainingTable, solver: Any, report: Any
+    ) -> TrainedLayers:
+        """Return what `solver` trains, with one result for each of `models`.
+
+        The solver tells its progress to `report`.
+        """
 
     @abstractmethod
     def _store(self, trained: TrainedLayers, i: int, table: TrainingTable) -> None:
@@ -141,7 +146,8 @@ class TrainedRival(TermsRival):
         require_jax(type(self).__name__)
         from commod.rivals import _jax_training as solver  # the first fit loads JAX, not the import
 
-        trained = self._train(edited, table, solver)
+        with progress_bar(type(self).__name__, self.progress) as report:
+            trained = self._train(edited, table, solver, report)
         for i, model in enumerate(edited):
             figures = trained.history.items()
             model.history_ = {name: values[i].tolist() for name, values in figures}

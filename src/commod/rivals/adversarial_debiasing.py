@@ -14,7 +14,6 @@ from commod._solvers.problem import TrainedLayers
 from commod.rivals._rows import DecisionRows
 from commod.rivals._trained import NewModelRival, TrainedRival, TrainingTable
 from commod.rivals.base import choice, number
-from commod.updates._interface import progress_bar
 from commod.updates._trained import draw_seeds
 from commod.updates.base import LARGEST_WEIGHT
 from commod.updates.ratio import Network
@@ -137,7 +136,9 @@ class AdversarialDebiasing(NewModelRival, TrainedRival):
     def _keep_base(self, table: TrainingTable) -> None:
         self.network_: Network | None = None
 
-    def _train(self, models: Sequence[Self], table: TrainingTable, solver: Any) -> TrainedLayers:
+    def _train(
+        self, models: Sequence[Self], table: TrainingTable, solver: Any, report: Any
+    ) -> TrainedLayers:
         rows, weight = table.rows, table.unit_weights
         assert rows.label is not None
         by_row = {
@@ -147,20 +148,19 @@ class AdversarialDebiasing(NewModelRival, TrainedRival):
             "weight": weight,
             "adversary_weight": weight * (rows.cells(self._constraint).index >= 0),
         }
-        with progress_bar("AdversarialDebiasing", self.progress) as report:
-            trained: TrainedLayers = solver.train_predictor(
-                table.training_rows(by_row, offset=float(logit(rows.base.threshold))),
-                rows.n_groups,
-                np.array([model.strength for model in models], dtype=np.float32),
-                draw_seeds(models),
-                self._schedule(),
-                report,
-                hidden=tuple(map(int, self.hidden)),
-                adversary_hidden=tuple(map(int, self.adversary_hidden)),
-                adversary_rate=float(self.adversary_learning_rate),
-                sees_label=len(self._constraint.rate_rows) > 1,
-                projects_whole=self.projection == "whole",
-            )
+        trained: TrainedLayers = solver.train_predictor(
+            table.training_rows(by_row, offset=float(logit(rows.base.threshold))),
+            rows.n_groups,
+            np.array([model.strength for model in models], dtype=np.float32),
+            draw_seeds(models),
+            self._schedule(),
+            report,
+            hidden=tuple(map(int, self.hidden)),
+            adversary_hidden=tuple(map(int, self.adversary_hidden)),
+            adversary_rate=float(self.adversary_learning_rate),
+            sees_label=len(self._constraint.rate_rows) > 1,
+            projects_whole=self.projection == "whole",
+        )
         return trained
 
     def _store(self, trained: TrainedLayers, i: int, table: TrainingTable) -> None:

@@ -24,7 +24,6 @@ from commod.rivals._rows import DecisionRows
 from commod.rivals._trained import TrainedRival, TrainingTable
 from commod.rivals.base import ScoredRival, choice, number
 from commod.scorecard import Scorecard
-from commod.updates._interface import progress_bar
 from commod.updates._trained import draw_seeds, readable_concepts, safe_moments
 from commod.updates.base import LARGEST_WEIGHT
 from commod.updates.ratio import Network
@@ -171,7 +170,9 @@ class FRAPPE(ScoredRival, TrainedRival):
         k = int(self.n_concepts) if self.architecture == "concepts" else 1
         self._store_concepts(Concepts(np.zeros((k, d)), np.zeros(k), 0.0), table)
 
-    def _train(self, models: Sequence[Self], table: TrainingTable, solver: Any) -> TrainedLayers:
+    def _train(
+        self, models: Sequence[Self], table: TrainingTable, solver: Any, report: Any
+    ) -> TrainedLayers:
         rows, weight = table.rows, table.unit_weights
         cells = rows.cells(self._constraint)
         inside = cells.index >= 0
@@ -185,25 +186,27 @@ class FRAPPE(ScoredRival, TrainedRival):
         fair, sparsity, diversity = (
             np.array([getattr(m, name) for m in models], dtype=np.float32) for name in names
         )
-        with progress_bar("FRAPPE", self.progress) as report:
-            trained: TrainedLayers = solver.train_additive_term(
-                table.training_rows(by_row),
-                cells.shape,
-                float(self.kernel_length),
-                Penalties(fair, None, sparsity, diversity),
-                draw_seeds(models),
-                self._schedule(),
-                report,
-                n_concepts=int(self.n_concepts) if self.architecture == "concepts" else 0,
-                hidden=tuple(map(int, self.hidden)) if self.architecture == "mlp" else (),
-            )
+        trained: TrainedLayers = solver.train_additive_term(
+            table.training_rows(by_row),
+            cells.shape,
+            float(self.kernel_length),
+            Penalties(fair, None, sparsity, diversity),
+            draw_seeds(models),
+            self._schedule(),
+            report,
+            n_concepts=int(self.n_concepts) if self.architecture == "concepts" else 0,
+            hidden=tuple(map(int, self.hidden)) if self.architecture == "mlp" else (),
+        )
         return trained
 
     def _store(self, trained: TrainedLayers, i: int, table: TrainingTable) -> None:
         if self.network_ is not None:
             self.network_ = table.network(trained, i)
         elif self.architecture == "linear":
-            self._store_concepts(_one_concept(trained, i, table), table)
+            [(matrix, bias)] = trained.of_model(i)  # a single concept, in the order of the terms
+            _, _, seen = safe_moments(table.terms, table.rows.weight)
+            weights = matrix[solver_position(table.terms), 0] * seen
+            self._store_concepts(Concepts(weights[None], np.ones(1), float(bias[0])), table)
         else:
             args = (trained.concepts(i), table.encoding, table.terms, table.rows.weight)
             whole = bool(self.concepts_by_column)
@@ -249,11 +252,3 @@ class FRAPPE(ScoredRival, TrainedRival):
                 parameter="architecture",
             )
         return self.scorecard_.concepts(rows.columns)
-
-
-def _one_concept(trained: TrainedLayers, i: int, table: TrainingTable) -> Concepts:
-    """Return the i-th linear T as a single concept, in the order of the encoding's terms."""
-    [(matrix, bias)] = trained.of_model(i)
-    _, _, seen = safe_moments(table.terms, table.rows.weight)
-    weights = matrix[solver_position(table.terms), 0] * seen
-    return Concepts(weights[None], np.ones(1), float(bias[0]))

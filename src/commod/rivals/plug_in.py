@@ -133,11 +133,8 @@ class LPP(GroupProbabilityRival):
         """Return what a positive decision is worth without fairness, shape (n,)."""
         lambda_ratio = float(self._fitted_param("lambda_ratio"))
         gain = rows.scores_at_half - HALF + lambda_ratio * (2.0 * rows.base.decisions - 1.0)
-        return (
-            curved_gain(gain)
-            if self._fitted_param("aware") and len(self._constraint.rate_rows) > 1
-            else gain
-        )
+        is_curved = self._fitted_param("aware") and len(self._constraint.rate_rows) > 1
+        return curved_gain(gain) if is_curved else gain
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

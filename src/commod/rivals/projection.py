@@ -304,18 +304,13 @@ def projected_scores(scores: Floats, price: Floats, divergence: str) -> Floats:
     """
     if divergence == "kl":
         moved = expit(logit(np.clip(scores, LEAST_SCORE, 1 - LEAST_SCORE)) - price)
-    else:
-        moved = _cross_entropy_scores(scores, price)
+    else:  # the root in [0, 1] of price·q² − (1 + price)·q + f = 0
+        root, above = _discriminant_root(scores, price), 1 + price
+        # of two equal forms the one without cancellation
+        low = np.divide(2 * scores, above + root, out=np.zeros_like(root), where=above + root > 0)
+        high = np.divide(above - root, 2 * price, out=np.zeros_like(root), where=above < 0)
+        moved = np.clip(np.where(above < 0, high, low), 0.0, 1.0)
     return np.where(price == 0, scores, moved)
-
-
-def _cross_entropy_scores(scores: Floats, price: Floats) -> Floats:
-    """Return the root in [0, 1] of price·q² − (1 + price)·q + f = 0."""
-    root, above = _discriminant_root(scores, price), 1 + price
-    # of two equal forms the one without cancellation
-    low = np.divide(2 * scores, above + root, out=np.zeros_like(root), where=above + root > 0)
-    high = np.divide(above - root, 2 * price, out=np.zeros_like(root), where=above < 0)
-    return np.clip(np.where(above < 0, high, low), 0.0, 1.0)
 
 
 def _discriminant_root(scores: Floats, price: Floats) -> Floats:

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit, logit
 
-from commod._data.arrays import Codes, Floats, Mask
+from commod._data.arrays import Codes, Floats
 from commod._data.parameters import check_numbers
 from commod._solvers.problem import (
     MAX_MARGIN,
@@ -32,7 +32,6 @@ from commod.rivals._trained import (
     last_step,
 )
 from commod.rivals.base import choice, number
-from commod.updates._interface import progress_bar
 from commod.updates._trained import draw_seeds
 from commod.updates.base import LARGEST_WEIGHT
 from commod.updates.ratio import Network
@@ -195,7 +194,9 @@ class RNF(NewModelRival, TrainedRival):
         self.encoder_: Network | None = None
         self._has_pairs = True
 
-    def _train(self, models: Sequence[Self], table: TrainingTable, solver: Any) -> TrainedLayers:
+    def _train(
+        self, models: Sequence[Self], table: TrainingTable, solver: Any, report: Any
+    ) -> TrainedLayers:
         """Train what all strengths share, the networks, then the heads of all of them."""
         seed = int(draw_seeds(models[:1])[0])
         networks = self._networks(seed, table, solver)
@@ -210,15 +211,14 @@ class RNF(NewModelRival, TrainedRival):
             return TrainedLayers({}, 0, False, [])
         units = self._units(encoder, table.rows)
         centre, scale = _moments(units, table.rows.weight)
-        with progress_bar("RNF", self.progress) as report:
-            trained = solver.train_heads(
-                self._head_rows(table, encoder, group, (units - centre) / scale),
-                np.array([model.strength for model in models], dtype=np.float32),
-                np.full(len(models), seed),
-                self._schedule_for(len(table.rows)),
-                self._head_sizes(),
-                report,
-            )
+        trained = solver.train_heads(
+            self._head_rows(table, encoder, group, (units - centre) / scale),
+            np.array([model.strength for model in models], dtype=np.float32),
+            np.full(len(models), seed),
+            self._schedule_for(len(table.rows)),
+            self._head_sizes(),
+            report,
+        )
         return _in_raw_units(trained, centre, scale, float(self.temperature))
 
     def _store(self, trained: TrainedLayers, i: int, table: TrainingTable) -> None:
@@ -263,9 +263,10 @@ class RNF(NewModelRival, TrainedRival):
         for label in (False, True):
             inside = (rows.label == label) & (rows.weight > 0)
             if inside.any():
-                group[inside] = _is_high(
-                    scores[inside], rows.weight[inside], float(self.proxy_share)
-                )
+                order = np.flatnonzero(inside)[np.argsort(scores[inside])]
+                below = np.cumsum(rows.weight[order]) / rows.weight[inside].sum()
+                cut = scores[order[np.searchsorted(below, 1 - float(self.proxy_share))]]
+                group[inside] = scores[inside] > cut
         return group
 
     def _units(self, encoder: Network | None, rows: DecisionRows) -> Floats:
@@ -327,13 +328,6 @@ def _has_pairs(rows: RivalFitRows, group: Codes) -> bool:
     counted = (group >= 0) & (rows.weight > 0)
     assert rows.label is not None
     return any(len(np.unique(group[counted & (rows.label == y)])) > 1 for y in (False, True))
-
-
-def _is_high(scores: Floats, weight: Floats, share: float) -> Mask:
-    """Return which scores are among the highest, with about `share` of the weight; shape (n,)."""
-    order = np.argsort(scores)
-    below = np.cumsum(weight[order]) / weight.sum()
-    return scores > scores[order[np.searchsorted(below, 1 - share)]]
 
 
 def _moments(units: Floats, weight: Floats) -> tuple[Floats, Floats]:

@@ -240,47 +240,33 @@ class MinimalFlip(AwareRival):
         self.target_ = self._constraint.towards_ideal(base, float(self.strength))
         if self.strength == 0 or np.isnan(base):
             return
-        if self._constraint.needs_labels:
-            if self._constraint.is_ratio:
-                raise InputError(
-                    f"MinimalFlip compares error rates by their difference; got "
-                    f"{self._constraint.name!r}, a ratio. Use ControlledDebiaser for ratios.",
-                    parameter="constraints",
-                )
-            self._learn_probabilities(rows)
-        else:
-            self._learn_cuts(rows)
-
-    def _learn_cuts(self, rows: RivalFitRows) -> None:
-        kept = rows.in_constraint
-        limit = minimal_changes(
-            rows.base.decisions[kept],
-            sensitive_features=rows.group[kept],
-            target=self.target_,
-            constraints=self._constraint,
-            pos_label=True,
-        )
-        for (name, before, _), n_changes in limit.flips.items():
-            is_own = rows.group == name
-            n_positive = int(rows.base.decisions[is_own].sum()) + (-1 if before else 1) * n_changes
-            group = int(name)  # type: ignore[call-overload]
-            self.cuts_[group], self.probabilities_[group, 0] = _cut(
-                rows.base.scores[is_own], n_positive, rows.base.threshold
+        if self._constraint.needs_labels and self._constraint.is_ratio:
+            raise InputError(
+                f"MinimalFlip compares error rates by their difference; got "
+                f"{self._constraint.name!r}, a ratio. Use ControlledDebiaser for ratios.",
+                parameter="constraints",
             )
-
-    def _learn_probabilities(self, rows: RivalFitRows) -> None:
         kept = rows.in_constraint
-        assert rows.label is not None
-        limit = minimal_expected_changes(
-            rows.label[kept],
-            rows.base.decisions[kept],
-            sensitive_features=rows.group[kept],
-            target=self.target_,
-            constraints=self._constraint,
-            pos_label=True,
-        )
-        for (group, before, _), share in limit.shares.items():
-            self.probabilities_[int(group), int(before)] = 1 - share if before else share  # type: ignore[call-overload]
+        decisions, scores, threshold = rows.base.decisions, rows.base.scores, rows.base.threshold
+        asked: dict[str, Any] = {
+            "sensitive_features": rows.group[kept],
+            "target": self.target_,
+            "constraints": self._constraint,
+            "pos_label": True,
+        }
+        group: Any
+        if self._constraint.needs_labels:
+            assert rows.label is not None
+            limit = minimal_expected_changes(rows.label[kept], decisions[kept], **asked)
+            for (group, before, _), share in limit.shares.items():
+                self.probabilities_[int(group), int(before)] = 1 - share if before else share
+            return
+        flips = minimal_changes(decisions[kept], **asked).flips
+        for (group, before, _), n_changes in flips.items():
+            is_own = rows.group == group
+            n_positive = int(decisions[is_own].sum()) + (-1 if before else 1) * n_changes
+            cut = _cut(scores[is_own], n_positive, threshold)
+            self.cuts_[int(group)], self.probabilities_[int(group), 0] = cut
 
     def _decide(self, rows: DecisionRows) -> Decisions:
         group, before, scores = rows.group_index, rows.base.decisions, rows.base.scores

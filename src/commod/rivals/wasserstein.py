@@ -145,11 +145,6 @@ class Distribution(NamedTuple):
         total = np.cumsum(parts.astype(np.float64))
         return cls(distinct, total / total[-1] if len(total) else total)
 
-    @property
-    def mid_ranks(self) -> Floats:
-        """Return the middle of the levels that each value covers, shape (k,)."""
-        return (self.upper + np.concatenate([[0.0], self.upper[:-1]])) / 2
-
     def quantiles(self, levels: Floats) -> Floats:
         """Return the smallest value whose share is at least the level: a step function."""
         at = np.searchsorted(self.upper, levels)
@@ -168,7 +163,8 @@ class Distribution(NamedTuple):
             heavy = np.flatnonzero(np.diff(self.upper, prepend=0.0) > 1 / n_levels)
             chosen = np.searchsorted(self.upper, levels), heavy - 1, heavy + 1, [0, last]
             keep = np.unique(np.clip(np.concatenate(chosen), 0, last))
-        return self.mid_ranks[keep], self.values[keep]
+        mid_ranks = (self.upper + np.append(0.0, self.upper[:-1])) / 2  # of the levels of a value
+        return mid_ranks[keep], self.values[keep]
 
 
 class GroupShift(NamedTuple):

@@ -76,12 +76,9 @@ class Method(NamedTuple):
     units: int
 
 
-class Block(NamedTuple):
-    """Models of one seed that are trained side by side; the last is repeated to fill the block."""
-
-    seed: int
-    models: NDArray[np.intp]
-    n_models: int
+# Models of one seed that are trained side by side: the seed, the models, and how many they are. The
+# last model is repeated to fill the block.
+Block = tuple[int, NDArray[np.intp], int]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -121,8 +118,8 @@ def train(
             clock = _clock(done, orders.epochs, schedule)
             span = (orders.n_batches, np.int32(stop - done))
             advanced = [
-                _advance(state, w, on_device, settings, drawn[b.seed], clock, *span, method, size)
-                for b, state, w in zip(blocks, states, block_penalties, strict=True)
+                _advance(state, w, on_device, settings, drawn[seed], clock, *span, method, size)
+                for (seed, *_), state, w in zip(blocks, states, block_penalties, strict=True)
             ]
             if stop < total:  # while the device is busy
                 drawn = orders.draw(min(total - stop, orders.epochs))
@@ -245,9 +242,9 @@ def _blocks(seeds: NDArray[np.int64], max_width: int) -> list[Block]:
 
     Examples
     --------
-    >>> [(b.seed, b.models.tolist(), b.n_models) for b in _blocks(np.array([7, 7, 5, 7, 7]), 4)]
+    >>> [(s, models.tolist(), n) for s, models, n in _blocks(np.array([7, 7, 5, 7, 7]), 4)]
     [(7, [0, 1, 3, 4], 4), (5, [2], 1)]
-    >>> [(b.models.tolist(), b.n_models) for b in _blocks(np.array([7, 7, 7, 7, 7]), 2)]
+    >>> [(models.tolist(), n) for _, models, n in _blocks(np.array([7, 7, 7, 7, 7]), 2)]
     [([0, 1], 2), ([2, 3], 2), ([4, 4], 1)]
     """
     blocks = []
@@ -257,7 +254,7 @@ def _blocks(seeds: NDArray[np.int64], max_width: int) -> list[Block]:
         for start in range(0, len(members), width):
             part = members[start : start + width]
             filled = np.append(part, np.repeat(part[-1:], width - len(part)))
-            blocks.append(Block(seed, filled, len(part)))
+            blocks.append((seed, filled, len(part)))
     return blocks
 
 
@@ -267,13 +264,13 @@ def _block_width(n: int) -> int:
 
 
 def _take_models(leaves: Any, block: Block) -> Any:
-    return jax.device_put(jax.tree.map(lambda leaf: leaf[block.models], leaves))
+    return jax.device_put(jax.tree.map(lambda leaf: leaf[block[1]], leaves))
 
 
 def _gather(blocks: list[Block], leaves: Any) -> NDArray[Any]:
     """Return one array with an entry per model from one array per block."""
-    parts = [np.asarray(leaf)[: block.n_models] for block, leaf in zip(blocks, leaves, strict=True)]
-    position = np.concatenate([block.models[: block.n_models] for block in blocks])
+    parts = [np.asarray(leaf)[:n] for (*_, n), leaf in zip(blocks, leaves, strict=True)]
+    position = np.concatenate([models[:n] for _, models, n in blocks])
     return np.concatenate(parts)[np.argsort(position)]
 
 
