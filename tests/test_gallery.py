@@ -5,6 +5,7 @@ import json
 import re
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -72,14 +73,13 @@ def test_a_notebook_has_every_cell_and_stores_no_output(path):
     assert written.endswith("plt.show()")
 
 
-def test_a_notebook_runs_and_shows_its_picture(tmp_path):
-    nbformat = pytest.importorskip("nbformat")
-    nbclient = pytest.importorskip("nbclient")
-    pytest.importorskip("ipykernel")
-    notebook = nbformat.reads(json.dumps(notebook_of(EXAMPLES / "plot_limits.py")), as_version=4)
-    resources = {"metadata": {"path": str(tmp_path)}}
-    nbclient.NotebookClient(
-        notebook, timeout=300, startup_timeout=300, resources=resources
-    ).execute()
-    outputs = notebook.cells[-1].outputs
-    assert any("image/png" in output.get("data", {}) for output in outputs)
+def test_a_notebook_runs_and_draws_its_picture(monkeypatch):
+    """Its cells run in this process; `make docs` runs the scripts themselves."""
+    shown = []
+    monkeypatch.setattr(plt, "show", lambda: shown.extend(plt.get_fignums()))
+    names = {"__name__": "__main__"}
+    for cell in notebook_of(EXAMPLES / "plot_limits.py")["cells"]:
+        if cell["cell_type"] == "code":
+            lines = "".join(cell["source"]).splitlines()
+            exec("\n".join(line for line in lines if not line.startswith("%")), names)
+    assert shown

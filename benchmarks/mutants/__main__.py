@@ -5,7 +5,12 @@ functions, which JAX and pickles see. `cosmic-ray` runs one command for every mu
 tests reach it. 200 mutants in hours, not days, need both a sample and a choice of tests.
 
 Settings by environment: `N` mutants, `SEED`, `JOBS` processes, `SKIP_REACH=1` to use the lines that
-an earlier run stored, and `ONLY=survived` to judge again those that survived the last time.
+an earlier run stored, `ONLY=survived` to judge again those that survived the last time, and
+`TESTS` for the folders of tests to use, in place of all.
+
+Where Chromium, PostgreSQL, Java or an engine is missing, tests skip. Mutants that such tests alone
+reach are named and counted apart, if the lines come from a machine that has it all. Lines measured
+here do not show them: they are then among those that no test reaches.
 """
 
 from __future__ import annotations
@@ -29,7 +34,7 @@ def main() -> None:
     n_jobs = int(os.environ.get("JOBS", str(os.cpu_count() or 1)))
     reach = FOLDER / "reach"
     if not os.environ.get("SKIP_REACH"):
-        measure(reach, n_jobs)
+        measure(reach, n_jobs, os.environ.get("TESTS", "").split())
     mutants = sample(ROOT, ROOT / PACKAGE, n, seed)
     earlier = _stored() if os.environ.get("ONLY") else {}
     if earlier:
@@ -42,14 +47,18 @@ def main() -> None:
 
 
 def show(verdicts: list[Verdict]) -> None:
-    """Print the killed share by room, and the survivors."""
-    rooms = [room_of(Path(one.mutant.file).relative_to(PACKAGE)) for one in verdicts]
-    made, killed = Counter(rooms), Counter()
-    for room, one in zip(rooms, verdicts, strict=True):
-        killed[room] += one.is_killed
+    """Print the killed share by room, the survivors, and those whose tests all skipped."""
+    made, killed = Counter[str](), Counter[str]()
+    for one in verdicts:
+        if one.how != "skipped":
+            room = room_of(Path(one.mutant.file).relative_to(PACKAGE))
+            made[room] += 1
+            killed[room] += one.is_killed
     for room, n in sorted(made.items()):
         print(f"{room:20} {killed[room]:4} of {n:4}  {killed[room] / n:6.1%}" + " few" * (n < FEW))
-    share = killed.total() / made.total()
+    share = killed.total() / max(1, made.total())
+    n_skipped = sum(one.how == "skipped" for one in verdicts)
+    print(f"{n_skipped} more were reached only by tests that skipped on this machine")
     print(f"{'all rooms':20} {killed.total():4} of {made.total():4}  {share:6.1%}")
     for one in verdicts:
         if not one.is_killed:

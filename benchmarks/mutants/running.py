@@ -2,18 +2,21 @@
 
 A mutant is killed if one of the tests that reach its line fails. Tests that reach few lines and
 cost little run first. At most `SECONDS` of tests are run for one mutant; what they do not kill has
-survived.
+survived. Where all of them skip, because a program is missing on this machine, nobody has judged
+the mutant.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,11 +37,12 @@ source_pkgs = commod
 data_file = {folder}/data
 context = ${{COVERAGE_CONTEXT-import}}
 """
+NONE_COLLECTED = 5  # the exit code of pytest
 STARTED = "import coverage; coverage.process_startup()\n"  # in every Python that a test starts
 
 
 class Verdict(NamedTuple):
-    """What became of a mutant: `how` is killed, survived, slow (killed) or unreached."""
+    """What became of a mutant: `how` is killed, survived, slow (killed), unreached or skipped."""
 
     mutant: Mutant
     how: str
@@ -126,8 +130,8 @@ def environment(root: Path, **more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **more}
 
 
-def measure(folder: Path, n_jobs: int) -> None:
-    """Run all tests once, and store which lines they reach."""
+def measure(folder: Path, n_jobs: int, tests: Sequence[str] = ()) -> None:
+    """Run all tests or some once, and store which lines they reach."""
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "site").mkdir(parents=True)
     (folder / "site" / "sitecustomize.py").write_text(STARTED)
@@ -136,7 +140,7 @@ def measure(folder: Path, n_jobs: int) -> None:
     env = environment(ROOT, REACH=str(folder), COVERAGE_PROCESS_START=str(settings))
     env["PYTHONPATH"] = f"{folder / 'site'}{os.pathsep}{env['PYTHONPATH']}"
     command = [sys.executable, "-m", "pytest", "-q", "-p", PLUGIN, "-n", str(n_jobs)]
-    subprocess.run([*command, "--dist", "loadfile"], cwd=ROOT, env=env, check=False)
+    subprocess.run([*command, "--dist", "loadfile", *tests], cwd=ROOT, env=env, check=False)
     combine = [sys.executable, "-m", "coverage", "combine", "-q", f"--rcfile={settings}"]
     subprocess.run([*combine, str(folder)], cwd=folder, check=False)
 
@@ -152,7 +156,7 @@ def judge(mutants: list[Mutant], reached: Reached, n_jobs: int) -> list[Verdict]
             copy = copies.get()
             if mutant is mutants[0]:  # the same tests pass where nothing is changed
                 same = mutant._replace(text=_replaced(mutant))
-                assert _judge(same, reached.tests_of(mutant), copy).how in ("survived", "unreached")
+                assert _judge(same, reached.tests_of(mutant), copy).how not in ("killed", "slow")
             try:
                 verdict = _judge(mutant, reached.tests_of(mutant), copy)
             finally:
@@ -205,4 +209,14 @@ def _judge(mutant: Mutant, tests: list[str], root: Path) -> Verdict:
         file.write_text(source, "utf-8")
     lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     killer = " ".join(lines[:1])[:160]
-    return Verdict(mutant, "killed" if done.returncode else "survived", len(tests), killer)
+    return Verdict(mutant, outcome_of(done.returncode, done.stdout), len(tests), killer)
+
+
+def outcome_of(code: int, output: str) -> str:
+    """Return what a run of pytest with `-q` says of a mutant, by its exit code and its output.
+
+    Tests may be there and skip; where a whole file skips, none is collected.
+    """
+    if code not in (0, NONE_COLLECTED):
+        return "killed"
+    return "survived" if re.search(r"\b\d+ passed\b", output) else "skipped"

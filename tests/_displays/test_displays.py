@@ -279,6 +279,7 @@ def test_concepts_are_those_of_the_explanation(update, data):
     assert by_update.axes_.shape == (sum(bool(c.lines) for c in why.card.concepts), 2)
 
 
+@pytest.mark.usefixtures("quick_compilation")
 def test_bars_of_a_ratio_to_the_right_push_towards_a_change(model, data):
     update = COMMOD(
         model, epochs=60, lambda_fair=6, training={"adversary_hidden": (8,)}, random_state=0

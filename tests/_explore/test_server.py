@@ -52,7 +52,7 @@ def ask(page, method="POST", path=None, body=b"{}", without=(), **changed):
         "Content-Length": str(len(body)),
     }
     headers |= {name.replace("_", "-"): value for name, value in changed.items()}
-    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=20)
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
     connection.putrequest(method, path or f"{address.path}state", skip_host=True)
     for name, value in headers.items():
         if name not in without:
@@ -149,7 +149,7 @@ def test_raw_garbage_breaks_nothing(page):
         b"GET / HTTP/9.9\r\n\r\n",
         b"",
     ):
-        with socket.create_connection((address.hostname, address.port), timeout=20) as raw:
+        with socket.create_connection((address.hostname, address.port), timeout=60) as raw:
             raw.sendall(data)
             raw.shutdown(socket.SHUT_WR)
             with suppress(ConnectionResetError):
@@ -210,7 +210,7 @@ def test_silent_connections_keep_nobody_out(page):
     address = urlsplit(page.url)
     silent = []
     for _ in range(MAX_CONNECTIONS + 6):
-        raw = socket.create_connection((address.hostname, address.port), timeout=20)
+        raw = socket.create_connection((address.hostname, address.port), timeout=60)
         raw.sendall(b"POST /x HTTP/1.1\r\nHost: ")
         silent.append(raw)
     try:

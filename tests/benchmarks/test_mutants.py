@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.mutants.making import mutants_of, sample, shares_of
-from benchmarks.mutants.running import Reached
+from benchmarks.mutants.running import Reached, outcome_of
 
 ROOT = Path(__file__).parents[2]
 SOURCE = '''"""A module."""
@@ -71,3 +71,17 @@ def test_a_mutant_is_judged_by_the_tests_that_reach_its_line_the_cheapest_first(
     lines = {line: {"t::dear", "t::cheap"}} if line == 2 else {2: set()}
     reached = Reached(tests, {"a.py": lines}, {"a.py": {"u"}}, dict.fromkeys(tests, 5))
     assert reached.tests_of(mutant) == (["t::cheap", "t::dear"] if line == 2 else ["u"])
+
+
+@pytest.mark.parametrize(
+    ("code", "output", "outcome"),
+    [
+        (0, "3 passed, 2 skipped in 1.00s", "survived"),
+        (0, "2 skipped in 0.10s", "skipped"),
+        (5, "1 skipped in 0.10s", "skipped"),  # a whole file
+        (1, "1 failed, 2 passed in 0.10s", "killed"),
+        (2, "1 error in 0.10s", "killed"),  # the package cannot be imported
+    ],
+)
+def test_tests_that_all_skip_have_judged_nothing(code, output, outcome):
+    assert outcome_of(code, output) == outcome

@@ -28,7 +28,7 @@ def visited(monkeypatch):
                 "Origin": page.url[: page.url.index("/", 8)],
             },
         )
-        with urlopen(request, timeout=20) as answer:
+        with urlopen(request, timeout=60) as answer:
             seen.append((page, json.loads(answer.read())))
         raise KeyboardInterrupt
 

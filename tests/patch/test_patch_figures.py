@@ -133,6 +133,7 @@ def test_every_patch_of_a_fitted_update_can_be_read(request, goal, is_weighted, 
     check_written(update, data, **({"sample_weight": weight} if is_weighted else {}))
 
 
+@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.parametrize("lambda_fair", [0.0, 0.5])
 def test_every_patch_of_commod_can_be_read(lambda_fair):
     data = make_biased(300, random_state=1)

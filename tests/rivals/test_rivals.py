@@ -600,7 +600,8 @@ def test_strength_sets_the_target_between_base_and_parity():
 def test_lineups_and_stored_updates_need_no_jax_and_no_fairlearn(rows, strongest, tmp_path):
     X = rows[0].head(60)
     names = ("AdversarialDebiasing", "FRAPPE", "RNF")
-    others = [fit(made("FRAPPE", architecture=kind), rows) for kind in ("mlp", "concepts")]
+    kinds = ("mlp", "concepts")  # their layers are read alike, trained or not
+    others = [fit(made("FRAPPE", architecture=kind, epochs=0), rows) for kind in kinds]
     updates = [*map(strongest, names), *others]
     (tmp_path / "updates.pkl").write_bytes(pickle.dumps((updates, X)))
     code = f"""

@@ -100,6 +100,7 @@ def test_a_patch_with_a_bin_of_few_people_does_not_pass(rows):
     assert "the bin of 9" in "\n".join(update.to_patch().verify(X, group).problems)
 
 
+@pytest.mark.usefixtures("quick_compilation")
 def test_commod_says_a_lower_bar_too(rows):
     X, y, group = rows
     settings = {"epochs": 1, "min_category_size": 5, "random_state": 0}

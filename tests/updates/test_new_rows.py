@@ -73,10 +73,10 @@ def on_fit_rows():
 
 @pytest.fixture(scope="module")
 def repeated(default):
-    """Return updates of 30 tables, and what each does to a large sample of the same people."""
-    new, figures = rows_of(20_000, seed=10**5), []
+    """Return updates of 16 tables, and what each does to a large sample of the same people."""
+    new, figures = rows_of(10_000, seed=10**5), []
     base = MODEL.predict(new.data)
-    for seed in range(30):
+    for seed in range(16):
         update = fitted(800, seed=seed) if seed else default
         after = update.predict(new.data)
         figures.append(
