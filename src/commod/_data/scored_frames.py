@@ -191,7 +191,9 @@ class ScoringJob:
         read, kept = frame.select(self.columns), frame.select(self.kept)
         is_pandas = frame.implementation.is_pandas()  # a model gets its rows as they are
         table = None if is_pandas else read.to_arrow()
-        types = BatchTypes() if table is None else _types_of_table(table)
+        types = BatchTypes()
+        if table is not None:
+            types = BatchTypes(self.survey()[1], dictionary_values([table]))
 
         def rows_from(start: int, n_rows: int) -> Any:
             if table is None:
@@ -467,18 +469,6 @@ def dictionary_columns(schema: pa.Schema) -> list[str]:
     """Return the columns of categories."""
     types = import_module("pyarrow").types
     return [column.name for column in schema if types.is_dictionary(column.type)]
-
-
-def _types_of_table(table: pa.Table) -> BatchTypes:
-    """Return the types of a table that is in memory."""
-    types = import_module("pyarrow").types
-    incomplete = [
-        column.name
-        for column in table.schema
-        if types.is_integer(column.type) or types.is_boolean(column.type)
-        if table[column.name].null_count
-    ]
-    return BatchTypes(frozenset(incomplete), dictionary_values([table]))
 
 
 def pandas_rows(table: pa.Table, types: BatchTypes) -> pd.DataFrame:

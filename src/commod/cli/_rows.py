@@ -94,16 +94,9 @@ class LoadedRows:
 
     def with_group_names(self, options: Options) -> LoadedRows:
         """Return the rows with the groups under the names that the user gives them."""
-        frame = self.groups.to_frame() if isinstance(self.groups, pd.Series) else self.groups
+        frame = self.groups.to_frame() if isinstance(self.groups, pd.Series) else self.groups.copy()
         known = {name: frame[name].dropna().unique().tolist() for name in frame}
-        given = options.named_groups(known)
-        if given is None:
-            return self
-        from commod._data.groups import check_group_names
-
-        frame = frame.copy()
-        for column, renamed in ({frame.columns[0]: given} if len(known) == 1 else given).items():
-            check_group_names(renamed, set(known[column]))
+        for column, renamed in _group_names(options, known).items():
             values = [renamed.get(value, value) for value in frame[column].tolist()]
             frame[column] = pd.Series(values, index=frame.index, dtype=object)
         return replace(self, groups=frame if len(known) > 1 else frame.iloc[:, 0])
@@ -526,15 +519,22 @@ def _with_group_names(frame: Any, options: Options) -> Any:
     """Return the frame with the groups under the names that the user gives them."""
     if not options.group_names:
         return frame
-    from commod._data.groups import check_group_names
-
     known = {name: sorted(_values(frame, name), key=str) for name in options.sensitive}
-    given: Any = options.named_groups(known)
-    for column, renamed in ({options.sensitive[0]: given} if len(known) == 1 else given).items():
-        check_group_names(renamed, set(known[column]))
+    for column, renamed in _group_names(options, known).items():
         new = [str(renamed.get(value, value)) for value in known[column]]
         named = nw.col(column).replace_strict(
             known[column], new, default=None, return_dtype=nw.String
         )
         frame = frame.with_columns(named.alias(column))
     return frame
+
+
+def _group_names(options: Options, known: dict[str, list[Any]]) -> dict[str, dict[Any, Any]]:
+    """Return the checked names of groups by sensitive column; `known` are its values."""
+    from commod._data.groups import check_group_names
+
+    given: dict[Any, Any] = options.named_groups(known) or {}
+    by_column = {next(iter(known)): given} if given and len(known) == 1 else given
+    for column, renamed in by_column.items():
+        check_group_names(renamed, set(known[column]))
+    return by_column

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,13 +60,23 @@ class CountedCandidate:
     `model` is an unfitted update that has read the fit rows, and `problem` has all of these. It is
     None for rows of a frame that were counted where they are: the update is built as counted.
     Candidates that share points find their scorecard in `cards`, which differ in their cut only.
+    `points_from` is the target that points were fitted for.
     """
 
-    settings: dict[str, float]
+    target: float
+    points_from: float
+    fitted: FittedUpdate
     model: TargetedUpdate
     problem: FitProblem | None
-    fitted: FittedUpdate
     cards: dict[int, Scorecard] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def settings(self) -> dict[str, float]:
+        """Return what sets the update apart from the others of its sweep."""
+        found = self.fitted.found
+        n_terms = int(np.count_nonzero(found.points.values))
+        settings = {"target": self.target, "nearness": found.nearness, "n_terms": n_terms}
+        return settings if self.problem else {**settings, "points_from": self.points_from}
 
     @property
     def expectation(self) -> Expectation | None:
@@ -93,11 +103,11 @@ class CountedCandidate:
 
     def with_target(self, target: float) -> CountedCandidate:
         """Return a candidate that is built for another target."""
-        return replace(self, settings={**self.settings, "target": target})
+        return replace(self, target=target)
 
     def build(self) -> TargetedUpdate:
         """Return the update, fitted for its own target, with all figures on the fit rows."""
-        update = set_target(clone(self.model), self.settings["target"])
+        update = set_target(clone(self.model), self.target)
         update._take_reading(self.model)
         if self.problem is None:
             update._store_fit(self.fitted)
@@ -110,19 +120,7 @@ class CountedCandidate:
         return FittedCandidate, (self.settings, self.build())
 
 
-class Swept(NamedTuple):
-    """The update of one target; its points are those of the target `points_from`."""
-
-    target: float
-    points_from: float
-    fitted: FittedUpdate
-
-    @property
-    def settings(self) -> dict[str, float]:
-        """Return what sets the update apart from the others of its sweep."""
-        found = self.fitted.found
-        n_terms = int(np.count_nonzero(found.points.values))
-        return {"target": self.target, "nearness": found.nearness, "n_terms": n_terms}
+Swept = tuple[float, float, FittedUpdate]  # target, that of the points, and the update
 
 
 def sweep_targets(
@@ -141,7 +139,7 @@ def sweep_targets(
     with single_blas_thread:
         first = fit_direction(problem, target, for_new=everybody.for_new)
         swept = list(_swept(problem, first, people, ordered))
-    return first, [one._replace(fitted=with_expectation(one.fitted)) for one in swept]
+    return first, [(target, near, with_expectation(one)) for target, near, one in swept]
 
 
 def _swept(
@@ -166,7 +164,7 @@ def _swept(
         anchors.append((anchored, anchor, anchor.path))
     for target in targets:
         near, anchor, path = min(anchors, key=lambda one: abs(one[0] - target))
-        yield Swept(target, near, anchor if near == target else anchor.at_target(target, path))
+        yield target, near, anchor if near == target else anchor.at_target(target, path)
 
 
 def _anchored(targets: Sequence[float], stated: float | None) -> list[float]:

@@ -147,12 +147,10 @@ def sweep_parts(
     problem, people = read_parts(update, table)
     _, swept = sweep_targets(problem, people, targets)
     candidates = []
-    for one in swept:
-        counted = one.fitted.counted
-        assert isinstance(counted, CountsOfFrame)
-        settings = {**one.settings, "points_from": one.points_from}
-        candidate = CountedCandidate(settings, update, None, one.fitted)
-        candidates.append((candidate, counted.changed_by_line(one.fitted.changed)))
+    for target, near, fitted in swept:
+        assert isinstance(fitted.counted, CountsOfFrame)
+        candidate = CountedCandidate(target, near, fitted, update, None)
+        candidates.append((candidate, fitted.counted.changed_by_line(fitted.changed)))
     return candidates, people.problem.rows
 
 

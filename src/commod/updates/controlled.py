@@ -506,9 +506,7 @@ pandas frame, or path of Parquet files
         people = None if part is problem else AllPeople(problem)
         first, swept = sweep_targets(part, people, targets)
         model._store_card(first.problem, found_card(first.problem, first.found))
-        candidates = [
-            CountedCandidate(one.settings, model, problem, one.fitted, cards) for one in swept
-        ]
+        candidates = [CountedCandidate(*one, model, problem, cards) for one in swept]
         return Sweep(candidates, model)
 
     def _edit_rows(

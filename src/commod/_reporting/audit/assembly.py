@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -373,7 +373,7 @@ class DataDigest(Digest):
         )
 
 
-def digest_counts(evidence: Evidence, score_ranges: Mapping[str, tuple[float, float]]) -> str:
+def digest_counts(evidence: Evidence, score_ranges: Mapping[str, Sequence[float]]) -> str:
     """Return the SHA-256 of group names, and of people by group, true label and decisions.
 
     `score_ranges` are the lowest and highest of the given scores, by parameter name. Sums of

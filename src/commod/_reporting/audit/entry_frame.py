@@ -14,7 +14,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -207,7 +207,7 @@ def audit_frame(
         expected=expected_of(update) if is_own else None,
     )
     evidence = replace(evidence, ranked=rank_frame(selected, roles, table, evidence))
-    digest = digest_counts(evidence, {role: known.ends for role, known in scores.items()})
+    digest = digest_counts(evidence, {role: ends for role, (_, *ends) in scores.items()})
     return make_audit(evidence, digest=digest, title=title, created=created)
 
 
@@ -219,22 +219,13 @@ def _total(table: GroupTable, name: str) -> float:
     return float(numbers(table, name).sum())
 
 
-class ScoreSummary(NamedTuple):
-    """The mean of a score, and the lowest and the highest."""
-
-    mean: float
-    ends: tuple[float, float]
-
-    def centred(self, role: str) -> nw.Expr:
-        """Return scores minus their mean, divided by their range, so that sums lose no digits."""
-        low, high = self.ends
-        return (nw.col(role) - self.mean) / (high - low or 1.0)
+Known = Mapping[str, tuple[float, float, float]]  # mean, lowest and highest of each given score
 
 
 def summarise_decisions(
     frame: nw.LazyFrame[Any], roles: Mapping[str, Hashable]
-) -> tuple[int, dict[str, ScoreSummary]]:
-    """Return how many people have no decision, and what must be known of each given score.
+) -> tuple[int, Known]:
+    """Return how many people have no decision, and the mean and the ends of each given score.
 
     Missing values and wrong scores are refused.
     """
@@ -263,7 +254,7 @@ def summarise_decisions(
                 "pass probabilities. Margins become scores through the sigmoid 1 / (1 + exp(-z))."
             )
     means = {role: float(_total(decided, role) / n.sum()) for role in scores}
-    return n_undecided, {role: ScoreSummary(means[role], _ends(decided, role)) for role in scores}
+    return n_undecided, {role: (means[role], *_ends(decided, role)) for role in scores}
 
 
 def _count(
@@ -333,7 +324,7 @@ def of_decided(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
 def count_frame(
     frame: nw.LazyFrame[Any],
     roles: Mapping[str, Hashable],
-    scores: Mapping[str, ScoreSummary],
+    scores: Known,
     min_group_size: int,
     named: tuple[Request, Mapping[Any, Any] | None, str],
 ) -> tuple[ShownPeople, GroupTable]:
@@ -375,14 +366,18 @@ def count_frame(
     return shown, {name: list(compress(v, shown.is_shown)) for name, v in table.items()}
 
 
-def _sums(scores: Mapping[str, ScoreSummary], request: Request) -> dict[str, nw.Expr]:
+def _sums(scores: Known, request: Request) -> dict[str, nw.Expr]:
     """Return what is added up beside the scores."""
     sums = {f"{role}_square": nw.col(role) * nw.col(role) for role in scores}
     if request.threshold is not None and "scores_after" in scores:
         sums["above"] = as_number(nw.col("scores_after") > request.threshold)
     if len(scores) == 2:
         before, after = (nw.col(role) for role in scores)
-        first, second = (summary.centred(role) for role, summary in scores.items())
+        # scores minus their mean, divided by their range, so that sums lose no digits
+        first, second = (
+            (nw.col(role) - mean) / (high - low or 1.0)
+            for role, (mean, low, high) in scores.items()
+        )
         sums |= {
             "identical": as_number(before == after),
             "distance": (before - after).abs(),
@@ -393,9 +388,7 @@ def _sums(scores: Mapping[str, ScoreSummary], request: Request) -> dict[str, nw.
     return sums
 
 
-def _score_figures(
-    people: AuditedPeople, table: GroupTable, scores: Mapping[str, ScoreSummary]
-) -> ScoreFigures:
+def _score_figures(people: AuditedPeople, table: GroupTable, scores: Known) -> ScoreFigures:
     """Return figures of the scores; those that need single rows are None."""
     squares = {role: numbers(table, f"{role}_square") for role in scores}
     is_above_expected = people.after == people.coding.score_is_for_positive
@@ -419,22 +412,22 @@ def _check_groups(columns: Iterable[NDArray[Any]], n: Floats) -> None:
         )
 
 
-def _agreement(table: GroupTable, scores: Mapping[str, ScoreSummary]) -> Agreement | None:
+def _agreement(table: GroupTable, scores: Known) -> Agreement | None:
     """Return how close the scores are; the rank correlation, which needs rows, is None."""
     if len(scores) < 2:
         return None
     n = _total(table, "n")
-    # `centred` took the mean of all people; hidden ones are not in the table
+    # the means are those of all people; hidden ones are not in the table
     first, second = (
         (_total(table, role) - n * mean) / (high - low or 1.0)
-        for role, (mean, (low, high)) in scores.items()
+        for role, (mean, low, high) in scores.items()
     )
     correlation = None
     squares = (_total(table, "before_squared") - first**2 / n) * (
         _total(table, "after_squared") - second**2 / n
     )
     # Sums of equal scores differ by rounding.
-    if squares > CONSTANT * n**2 and all(low < high for _, (low, high) in scores.values()):
+    if squares > CONSTANT * n**2 and all(low < high for _, low, high in scores.values()):
         product = _total(table, "product") - first * second / n
         correlation = min(max(product / math.sqrt(squares), -1.0), 1.0)
     return Agreement(
