@@ -1,20 +1,25 @@
 """The state behind the page: what it shows is what the built update does."""
 
 import base64
+import contextlib
 import io
 import json
+import tempfile
 import threading
 import warnings
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 import commod
 from commod import ControlledDebiaser, ScoreColumn
+from commod._explore import views
 from commod._explore.edits import PeopleOfFit, without_warnings
 from commod._explore.server import open_session
 from commod._explore.session import VersionConflictError
@@ -142,6 +147,80 @@ def test_a_preview_changes_nothing():
     assert session.state() == before
 
 
+def test_stops_of_one_person_for_one_reason_are_one_recorded_edit_with_the_same_figures():
+    session = session_of(EXPECTING)
+    series = [("age", 0.01), ("town = Lyon", 0.3), ("age", 0.03)]
+    for version, (name, to) in enumerate(series, start=1):
+        session.edit(version, {name: to}, by="Ada", note="a talk")
+    (record,) = session.update.edits_
+    assert [edit.name for edit in record.edits] == ["town = Lyon", "age"]
+    now = session.draft.now
+    assert session.update.scorecard_.rule == now.rule
+    assert session.update._labels_of(now.after).tolist() == session.update.predict(X).tolist()
+    assert len(session.state()["history"]) == 4  # each stop can be returned to
+    session.edit(4, {"age": 0.04}, by="Ada", note="a talk")  # what was built may be signed
+    session.edit(5, {"age": 0.05}, by="Ben", note="a talk")
+    session.edit(6, {"age": 0.06}, by="Ben", note="another")
+    session.edit(7, {"age": "drop"}, by="Ben", note="another")
+    assert [one.by for one in session.update.edits_] == ["Ada", "Ada", "Ben", "Ben", "Ben"]
+
+
+def test_a_pause_begins_another_recorded_edit(monkeypatch):
+    session = session_of()
+    for minute in (10, 20, 31):
+        when = f"2026-01-02T03:{minute}:00+00:00"
+        monkeypatch.setattr("commod._explore.session.utc_now", lambda when=when: when)
+        session.edit(session._version, {"age": minute / 1000})
+    assert [one.when[14:16] for one in session.update.edits_] == ["20", "31"]
+
+
+def test_of_too_many_steps_stops_that_were_replaced_go_first(monkeypatch):
+    monkeypatch.setattr("commod._explore.session.MAX_DRAFTS", 5)
+    session = session_of()
+    session.edit(1, {"age": "drop"}, by="Ada")
+    for i in range(6):
+        session.edit(2 + i, {"age": i / 100}, by="Ada")
+    words = [step["words"] for step in session.state()["history"]]
+    assert words[:2] == ["the fitted update", "drop age"] and len(words) == 5
+    assert words[-1] == "set the points of age to +0.05"
+    session.edit(8, {"age": "lock"}, by="Ada")
+    assert len(session.update.edits_) == 3
+
+
+def test_an_edit_of_a_locked_column_is_refused_at_once():
+    session = session_of()
+    session.edit(1, {"town": "lock"})
+    with pytest.raises(InputError, match="an earlier edit has locked"):
+        session.edit(2, {"town = Lyon": 0.5})
+
+
+def test_two_candidates_are_compared_by_group_and_in_words():
+    session = session_of()
+    with pytest.raises(InputError, match="Nothing was kept"):
+        session.differences()
+    session.keep()
+    assert session.differences()["sentences"] == ["The two decide alike for everybody."]
+    session.edit(2, {"town": "drop"})
+    kept, present = (one.now.after for one in (session._kept, session.draft))
+    before = session.draft.base.fitted.before
+    rows = session.state()["compared"]["groups"]["rows"]
+    for row in rows:
+        name, *counts = (cell[0] for cell in row)
+        here = name == GROUPS
+        expected = [
+            np.ones(N, dtype=bool),
+            kept != present,
+            ~before & kept & ~present,
+            ~before & present & ~kept,
+            before & ~kept & present,
+            before & ~present & kept,
+        ]
+        assert counts == [str((mask & here).sum()) for mask in expected]
+    assert len(rows) == 2 and (kept != present).any()
+    answer = session.differences()
+    assert answer["table"]["rows"] and "rules for gains" in answer["sentences"][0]
+
+
 def test_a_tab_that_has_seen_an_older_version_changes_nothing():
     session = session_of()
     session.edit(1, {"age": 0})
@@ -202,6 +281,25 @@ def test_edits_are_recorded_with_their_author_in_the_saved_patch_and_report(tmp_
     report = files["report.html"].decode()
     assert saved["sha256"] in report and "saved by Ben" in report
     assert "Ada &lt;b&gt;" in report and "Ada <b>" not in report
+
+
+def made_by(code):
+    """Return the files that saved Python writes, by name."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        run(code.replace("print(update.status_)", ""))
+        return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+def test_the_saved_python_makes_patch_and_report_byte_for_byte():
+    session = open_session(UPDATE, PeopleOfFit(**PEOPLE), {0: "no", 1: "yes"})
+    session.edit(1, {"age": 0.02}, by="Ada", note="a talk\nwith 'all' \u2028 of # them")
+    session.edit(2, {"town": "lock"}, "keep", by='\\ "Ben"')
+    files = files_of(session.save(by="Zoë"))
+    code = files.pop("history.py").decode()
+    assert made_by(code) == files
+    assert "# 2. set the points of age to +0.02; Ada, 20" in code
+    (_, first, _), *_ = lines = views.history_lines(session._drafts)
+    assert first == "" and lines[2][1].startswith('\\ "Ben", ')
 
 
 def run_python(session):
@@ -303,24 +401,40 @@ def test_fits_follow_the_request_and_keep_locks_and_edited_points():
     assert "town" not in session.update.scorecard_.columns_used
 
 
+REQUESTS = {
+    "target": [0.7, 0.85, 0.95],
+    "direction": ["any", "gains_only", "losses_only"],
+    "max_changes": [None, 0.02, 0.1],
+    "max_accuracy_loss": [None, 0.001, 0.02],
+    "max_lines": [None, 1, 3],
+    "max_margin": [None, 0.05, 0.2],
+    "borderline": [0, 0.25, 1],
+    "points": ["auto", "per bin", "integers"],
+    "locked": [[], ["town"]],
+}
 one_request = st.fixed_dictionaries(
-    {},
-    optional={
-        "target": st.sampled_from([0.7, 0.85, 0.95]),
-        "direction": st.sampled_from(["any", "gains_only", "losses_only"]),
-        "max_changes": st.sampled_from([None, 0.02, 0.1]),
-        "max_accuracy_loss": st.sampled_from([None, 0.001, 0.02]),
-        "max_lines": st.sampled_from([None, 1, 3]),
-        "max_margin": st.sampled_from([None, 0.05, 0.2]),
-        "borderline": st.sampled_from([0, 0.25, 1]),
-        "points": st.sampled_from(["auto", "per bin", "integers"]),
-        "locked": st.sampled_from([[], ["town"]]),
-    },
+    {}, optional={name: st.sampled_from(values) for name, values in REQUESTS.items()}
 )
 
 
-@settings(max_examples=6)  # each of up to six fits
-@given(st.lists(one_request, min_size=1, max_size=3), st.booleans())
+def shown_figures(session):
+    """Return the figures on the page, with all digits."""
+    audit, now = session.draft.audit, session.draft.now
+    fairness, changes, quality = audit.fairness[0], audit.changes, audit.quality
+    expected = None if now.expected is None else now.expected.fairness
+    figures = fairness.before.value, fairness.after.value, quality.accuracy_after.value, expected
+    return *figures, changes.n_gains, changes.n_losses, now.is_reached
+
+
+def figures_of(update):
+    """Return the same figures of an update."""
+    expected = None if np.isnan(update.expected_.fairness) else update.expected_.fairness
+    figures = update.base_fairness_, update.fairness_, update.accuracy_, expected
+    return *figures, update.n_gains_, update.n_losses_, update.reached_
+
+
+@settings(max_examples=10)  # each of five requests, beside two examples
+@given(st.lists(one_request, min_size=5, max_size=5), st.booleans())
 @example([{"target": 0.95}, {"direction": "losses_only", "max_lines": 1}], True)
 @example([{"max_margin": 0.05}], False)
 def test_a_fit_of_the_page_is_that_of_python_to_the_bit(requests, expecting):
@@ -330,12 +444,87 @@ def test_a_fit_of_the_page_is_that_of_python_to_the_bit(requests, expecting):
         session.fit(session._version, one)
         shown, repeated = session.update, run_python(session)
         assert shown._fitted_params() == repeated._fitted_params()
-        assert shown.scorecard_ == repeated.scorecard_
+        assert shown_figures(session) == figures_of(repeated)
         assert shown.status_ == repeated.status_
-        assert str(shown.limit_) == str(repeated.limit_)
+        created = {"created": "2026-01-02T03:04:05+00:00"}
+        assert shown.to_patch(**created).to_json() == repeated.to_patch(**created).to_json()
         assert shown._labels_of(session.draft.now.after).tolist() == repeated.predict(X).tolist()
         given = session.state()["request"]
         assert {name: given[name] for name in asked} == asked
+
+
+class SeriesOfActions(RuleBasedStateMachine):
+    """Somebody explores; what is saved in the end can be made again by the saved Python."""
+
+    people = st.sampled_from([None, "Ada", "Ben # 1"])
+    reasons = st.sampled_from([None, "a talk\nwith 'all' \u2028 of them"])
+
+    @initialize(length=st.sampled_from([10, 10, 11, 11, 12, 12, 14, 60]))
+    def open(self, length):
+        self.session, self.left = session_of(), length
+
+    def act(self, action, *values, **told):
+        """Try an action; what is refused changes nothing."""
+        self.left -= 1
+        before = self.session._version
+        try:
+            getattr(self.session, action)(before, *values, **told)
+        except InputError:
+            assert self.session._version == before
+
+    @precondition(lambda self: self.left)
+    @rule(name=st.sampled_from(TERMS), to=points, by=people, note=reasons)
+    def set_points(self, name, to, by, note):
+        self.act("edit", {name: to}, by=by, note=note)
+
+    @precondition(lambda self: self.left)
+    @rule(edit=one_edit, offset=st.sampled_from(["target", "keep"]), by=people)
+    def edit(self, edit, offset, by):
+        self.act("edit", edit, offset, by=by)
+
+    @precondition(lambda self: self.left)
+    @rule(place=st.integers(0, 9))
+    def go(self, place):
+        self.act("go", place)
+
+    @precondition(lambda self: self.left)
+    @rule(step=st.sampled_from([-1, 1]))
+    def undo_or_redo(self, step):
+        self.act("go", self.session._place + step)
+
+    @precondition(lambda self: self.left)
+    @rule(request=st.sampled_from(["target", "direction", "max_lines"]), data=st.data(), by=people)
+    def fit(self, request, data, by):
+        if data.draw(st.booleans()):
+            self.act("refit", by=by)
+        else:
+            self.act("fit", {request: data.draw(st.sampled_from(REQUESTS[request]))}, by=by)
+
+    @precondition(lambda self: self.left)
+    @rule()
+    def keep(self):
+        self.left -= 1
+        assert self.session.keep()["compared"]["groups"]["rows"]
+
+    @precondition(lambda self: not self.left)
+    @rule()
+    def rest(self):
+        pass  # Hypothesis asks for 60 actions
+
+    def teardown(self):
+        told = {"by": "Zoë", "created": "2026-01-02T03:04:05+00:00"}
+        own, made = self.session.update, run_python(self.session)
+        assert own.to_patch(**told).to_json() == made.to_patch(**told).to_json()
+        dates = [one.when for one in own.edits_]
+        assert dates == sorted(dates)
+
+
+SeriesOfActions.TestCase.settings = settings(
+    max_examples=20,
+    stateful_step_count=61,
+    phases=[Phase.generate],  # a series is shown as it is
+)
+TestSeriesOfActions = SeriesOfActions.TestCase
 
 
 def prices(session):

@@ -31,6 +31,7 @@ from commod._reporting.audit.assembly import FirstScreen
 from commod._reporting.explain import Explanation, SegmentFinder, explain
 from commod._reporting.explain.reasons import distance_column
 from commod._reporting.explain.segments import FrameColumns
+from commod._text import list_names
 from commod.exceptions import InputError
 from commod.updates._edit import EditPlan
 
@@ -130,7 +131,7 @@ class Draft:
     def edited(self, plan: EditPlan) -> Draft:
         """Return the draft after one more edit."""
         edited = edited_points(self.base.fitted, self.now.points, plan.edits)
-        self._check_locks(plan)
+        self._check_locks(plan, edited.is_edited)
         now = points_with_cut(self.base.fitted, self.now, edited, plan, self._locked_by_edits)
         words = ", ".join(map(edit_words, plan.edits))
         return Draft(self.base, self.plans_with(plan), now, words)
@@ -149,8 +150,15 @@ class Draft:
         kept = [one for one in last.edits if isinstance(one, SetPoints) and one.name not in names]
         return (*self.plans[:-1], plan._replace(edits=(*kept, *plan.edits)))
 
-    def _check_locks(self, plan: EditPlan) -> None:
-        """Refuse to lock the last column of the scorecard: no term would be left."""
+    def _check_locks(self, plan: EditPlan, is_edited: Mask) -> None:
+        """Refuse edits of locked columns, and to lock the last one: no term would be left."""
+        columns = np.array(self.base.fitted.encoding.term_columns)[is_edited]
+        if gone := set(columns) & set(self._locked_by_edits):
+            raise InputError(
+                f"edits names terms of {list_names(sorted(gone))}, which an earlier edit has "
+                "locked. Return to a step before the lock.",
+                parameter="edits",
+            )
         named = [edit.name for edit in plan.edits if isinstance(edit, Lock)]
         if named and set(self.base.fitted.encoding.term_columns) <= {*self.locked, *named}:
             raise InputError(
