@@ -167,7 +167,9 @@ def _draw_page(browser: Any, people: People, ageless: Any) -> None:
         term.get_by_role("button", name="Drop").click()
         page.wait_for_selector("#history li:nth-child(2)")
         page.wait_for_selector('#segments[aria-busy="false"]')
-        page.evaluate("scrollTo(0, 0)")
+        page.evaluate(
+            "document.getElementById('columns-title').scrollIntoView({behavior: 'instant'})"
+        )
         page.screenshot(path=IMAGES / "contest-page.png")
         _shrink(IMAGES / "contest-page.png")
     page.close()
