@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from html import escape
-from typing import Any, Protocol
+from typing import Any
 
 MAX_SUGGESTED = 3
 MAX_LISTED = 20  # names in a message
@@ -165,17 +165,6 @@ def shown(value: Any) -> str:
 NOT_KNOWN = "not known"
 
 
-class WithInterval(Protocol):
-    """A figure and the ends of its interval, such as `commod._record.Estimate`."""
-
-    @property
-    def value(self) -> float | None: ...
-    @property
-    def low(self) -> float | None: ...
-    @property
-    def high(self) -> float | None: ...
-
-
 def count(value: float | None) -> str:
     """Return a count with commas between thousands; one decimal only where it is not whole.
 
@@ -273,8 +262,10 @@ def of_hundred(value: float | None) -> str:
     return f"{people:.1f}" if is_near_end else f"{people:.0f}"
 
 
-def estimate(figure: WithInterval | None, kind: str = "percent", digits: int | None = None) -> str:
-    """Return a figure and its interval; `kind` is "percent", "points" or "number".
+def estimate(figure: Any, kind: str = "percent", digits: int | None = None) -> str:
+    """Return a figure of type `Estimate` and its interval; None is not known.
+
+    `kind` is "percent", "points" or "number".
 
     Examples
     --------

@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 
 from commod._data.columns import read_columns
 from commod._reporting.explain import find_segments
-from commod._reporting.explain.conditions import MAX_CATEGORIES, RuleCondition, bin_columns
-from commod._reporting.explain.segments import RuleSearch, refine
+from commod._reporting.explain.conditions import (
+    MAX_CATEGORIES,
+    RuleCondition,
+    RuleSearch,
+    bin_columns,
+)
+from commod._reporting.explain.segments import refine
 from commod._text import shorten
 from commod.exceptions import InputError
 

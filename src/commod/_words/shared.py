@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from commod._text import WithInterval, count, distinct, list_names, n_of, percent, shorten
+from commod._record import Estimate
+from commod._text import count, distinct, list_names, n_of, percent, shorten
 
 CHANGED = {"gain": "people who gain", "loss": "people who lose"}
 OTHERS = {
@@ -25,12 +26,11 @@ POSITIVE_POINTS = (
 _LONGEST_GROUP = 40  # characters
 
 
-def blind_limit_text(changes: WithInterval, level: float) -> str:
+def blind_limit_text(changes: Estimate, level: float) -> str:
     """Return the sentence on the blind limit; None stands for what is out of reach.
 
     Examples
     --------
-    >>> from commod._record import Estimate
     >>> blind_limit_text(Estimate(128, 110, 147), 0.95)
     'A flexible model of the same columns that does not read the group needs about 128 changes
     (an estimate; 95% interval 110 to 147).'
@@ -104,12 +104,11 @@ def codes_text(columns: Sequence[str], way_out: str = "") -> str:
 # How changed people score
 
 
-def outscoring_text(change: str, figure: WithInterval, level: float = 0.95) -> str:
+def outscoring_text(change: str, figure: Estimate, level: float = 0.95) -> str:
     """Return a sentence on the share of pairs of the same group; empty where it is undefined.
 
     Examples
     --------
-    >>> from commod._record import Estimate
     >>> print(outscoring_text("gain", Estimate(0.28, 0.24, 0.32)))
     People who gain have lower base scores for the favourable label than people who stay rejected:
     in 28.0% of the pairs of the same group, the one who gains has the higher base score (24.0% to
@@ -143,12 +142,12 @@ def true_shares_text(change: str, changed: float | None, others: float | None) -
     )
 
 
-def has_interval(figure: WithInterval) -> bool:
+def has_interval(figure: Estimate) -> bool:
     """Return whether both ends of the interval are known."""
     return not any(end is None or end != end for end in (figure.low, figure.high))
 
 
-def _comparison(change: str, figure: WithInterval) -> str:
+def _comparison(change: str, figure: Estimate) -> str:
     """Return which side scores higher, where the interval says so."""
     higher, lower = _HIGHER.format("higher"), _HIGHER.format("lower")
     nearer, farther = (higher, lower) if change == "gain" else (lower, higher)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import bdtrc
 
 from commod._data.arrays import Floats, Mask
 from commod._data.columns import Column, Scalar
@@ -143,6 +144,7 @@ ROUNDING_TOLERANCE = 0.01  # share of the quality that a rounder edge may cost
 MIN_PRECISION = 0.5  # a rule must be right more often than wrong
 MIN_LIFT = 2.0  # odds of a change in a rule over those among all rows
 EXACT = 1e-9
+SIGNIFICANCE = 0.1  # probability of a rule as good, among all rules, if changes are random
 
 
 @dataclass(frozen=True)
@@ -193,26 +195,55 @@ def log_n_choices(condition: RuleCondition, binned: BinnedColumns) -> float:
 
 
 @dataclass(frozen=True)
-class RuleMeasure:
-    """The quality of rules. A changed and an unchanged row stand for `weights` people each.
+class Rule:
+    """Conditions that hold together, the binned rows that they cover, and the quality."""
 
-    `n_people` are to be described. An acceptable rule covers `min_changed` changed rows, and more
-    than `min_ratio` of them per unchanged row.
+    conditions: tuple[RuleCondition, ...]
+    rows: Mask
+    quality: float
+    is_acceptable: bool = True
+
+    @property
+    def cost(self) -> float:
+        """Return the length of the rule, in conditions."""
+        return sum(condition.cost for condition in self.conditions)
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """Return the key by which rules are compared: acceptable ones first."""
+        return self.is_acceptable, self.quality
+
+    def with_replaced(self, i: int, *others: RuleCondition) -> tuple[RuleCondition, ...]:
+        """Return all conditions, with other ones, or none, as number i."""
+        return (*self.conditions[:i], *others, *self.conditions[i + 1 :])
+
+
+@dataclass(frozen=True)
+class RuleSearch:
+    """The task of a search: cover rows of `changed` and as few rows of `unchanged` as possible.
+
+    Both are masks over the binned rows; a row in neither does not count. A changed row stands for
+    `weights[0]` people, an unchanged one for `weights[1]`. An acceptable rule covers at least
+    `min_changed` of the changed rows, and more than `min_ratio` of them per unchanged row.
     """
 
+    binned: BinnedColumns
+    changed: Mask
+    unchanged: Mask
     weights: tuple[float, float]
-    n_people: float
-    min_changed: float
-    min_ratio: float
+    min_changed: float = 1.0
 
-    @classmethod
-    def of(
-        cls, n_changed: int, n_unchanged: int, weights: tuple[float, float], min_changed: float
-    ) -> RuleMeasure:
-        """Return the measure for rules on a sample with these numbers of rows."""
+    @cached_property
+    def n_rows(self) -> tuple[int, int]:
+        """Return how many rows changed, and how many did not."""
+        return int(np.count_nonzero(self.changed)), int(np.count_nonzero(self.unchanged))
+
+    @cached_property
+    def min_ratio(self) -> float:
+        """Return the number of changed rows per unchanged one that a rule must exceed."""
+        n_changed, n_unchanged = self.n_rows
         odds = MIN_LIFT * n_changed / n_unchanged if n_unchanged else 0.0
-        precise = MIN_PRECISION / (1 - MIN_PRECISION) * weights[1] / weights[0]
-        return cls(weights, weights[0] * n_changed, min_changed, max(odds, precise))
+        return max(odds, MIN_PRECISION / (1 - MIN_PRECISION) * self.weights[1] / self.weights[0])
 
     def is_acceptable(self, counts: Any) -> Mask:
         """Return whether rules with these counts are precise and cover enough changed rows."""
@@ -223,11 +254,40 @@ class RuleMeasure:
         """Return the F-measure of rules with these counts, in [0, 1]."""
         people = self.weights[0] * counts[0]
         size = people + self.weights[1] * counts[1]
-        return (1 + BETA_SQUARED) * people / (size + BETA_SQUARED * self.n_people)
+        n_people = self.weights[0] * self.n_rows[0]
+        return (1 + BETA_SQUARED) * people / (size + BETA_SQUARED * n_people)
 
     def quality(self, counts: Any, cost: Any) -> Floats:
         """Return the F-measure less the penalty for length."""
         return self.f_measure(counts) * (1 - LENGTH_PENALTY * cost)
+
+    def counts(self, rows: Mask) -> NDArray[np.intp]:
+        """Return how many changed and unchanged rows a mask covers, shape (2,)."""
+        return np.array([np.count_nonzero(rows & m) for m in (self.changed, self.unchanged)])
+
+    def rule(self, conditions: tuple[RuleCondition, ...], rows: Mask | None = None) -> Rule:
+        """Return the rule with these conditions; `rows`, if known, are those it covers."""
+        if rows is None:
+            rows = np.ones(len(self.changed), dtype=bool)
+            for condition in conditions:
+                rows &= condition.mask(self.binned)
+        counts, cost = self.counts(rows), sum(condition.cost for condition in conditions)
+        quality = float(self.quality(counts, cost))
+        return Rule(conditions, rows, quality, bool(self.is_acceptable(counts)))
+
+    def is_significant(self, rule: Rule) -> bool:
+        """Return whether the precision exceeds that of the best rule for random changes.
+
+        The p-value of a binomial test is multiplied by the number of rules of this form.
+        """
+        n_changed, n_unchanged = self.counts(rule.rows)
+        all_changed, all_unchanged = self.n_rows
+        if n_changed == all_changed and not n_unchanged and len(rule.conditions) == 1:
+            return True  # one condition that holds for exactly the changed rows
+        rate = all_changed / (all_changed + all_unchanged)
+        p_value = bdtrc(n_changed - 1, n_changed + n_unchanged, rate)
+        n_choices = np.exp(sum(log_n_choices(c, self.binned) for c in rule.conditions))
+        return bool(p_value * n_choices <= SIGNIFICANCE)
 
 
 class CandidateCondition(NamedTuple):
@@ -244,17 +304,17 @@ class CandidateCondition(NamedTuple):
 
 
 def best_conditions(
-    measure: RuleMeasure, binned: BinnedColumns, counts: Floats, cost: float
+    search: RuleSearch, counts: Floats, cost: float
 ) -> Iterator[CandidateCondition]:
     """Yield the best conditions of each column for a rule whose other conditions cost `cost`.
 
     `counts` (2, c, width) are the changed and the unchanged rows of the rule in each bin.
     """
-    n = binned.n_numeric
+    n = search.binned.n_numeric
     if n:
-        yield from _range_candidates(measure, binned, counts[:, :n], cost)
-    if n < len(binned.columns):
-        yield from _list_candidates(measure, binned, counts[:, n:], cost)
+        yield from _range_candidates(search, counts[:, :n], cost)
+    if n < len(search.binned.columns):
+        yield from _list_candidates(search, counts[:, n:], cost)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -262,10 +322,10 @@ def best_conditions(
 
 
 def _range_candidates(
-    measure: RuleMeasure, binned: BinnedColumns, counts: Floats, cost: float
+    search: RuleSearch, counts: Floats, cost: float
 ) -> Iterator[CandidateCondition]:
     """Yield the best range of each numeric column, with and without missing values."""
-    first, stop, is_beyond, is_bounded, is_everything = binned.ranges
+    first, stop, is_beyond, is_bounded, is_everything = search.binned.ranges
     cumulated = np.pad(counts.cumsum(axis=2), ((0, 0), (0, 0), (1, 0)))
     inside = cumulated[:, :, stop] - cumulated[:, :, first]
     missing = counts[:, :, -1]
@@ -276,17 +336,17 @@ def _range_candidates(
         # A range that everybody satisfies is no condition.
         combine = np.logical_and if or_missing else np.logical_or
         allowed = ~is_beyond & combine(~is_everything, has_missing[:, None])
-        quality = measure.quality(covered, cost + costs) * allowed
-        acceptable = measure.is_acceptable(covered)
+        quality = search.quality(covered, cost + costs) * allowed
+        acceptable = search.is_acceptable(covered)
         for i, k in _best_positions(quality, acceptable):
             if quality[i, k] > 0:
-                edges = binned.columns[i].edges
+                edges = search.binned.columns[i].edges
                 low = edges[first[k] - 1] if first[k] else None
                 high = edges[stop[k] - 1] if stop[k] <= len(edges) else None
                 condition = RuleCondition(i, float(costs[i, k]), low, high, missing=or_missing)
                 rated = float(quality[i, k]), bool(acceptable[i, k])
                 yield CandidateCondition(*rated, condition)
-    quality, acceptable = measure.quality(missing, cost + 1), measure.is_acceptable(missing)
+    quality, acceptable = search.quality(missing, cost + 1), search.is_acceptable(missing)
     for i in np.flatnonzero(has_missing).tolist():
         condition = RuleCondition(i, 1.0, bins=(), missing=True)
         yield CandidateCondition(float(quality[i]), bool(acceptable[i]), condition)
@@ -306,22 +366,22 @@ def _best_positions(quality: Floats, acceptable: Mask) -> Iterator[tuple[int, in
 
 
 def _list_candidates(
-    measure: RuleMeasure, binned: BinnedColumns, counts: Floats, cost: float
+    search: RuleSearch, counts: Floats, cost: float
 ) -> Iterator[CandidateCondition]:
     """Yield the best short list of categories, and of exceptions, of each column."""
-    total = counts.sum(axis=2)
+    binned, total = search.binned, counts.sum(axis=2)
     bins = [*range(int(binned.n_values[binned.n_numeric :].max())), binned.width - 1]
     counts = counts[:, :, bins]  # without rare categories, which are not listed
-    people = measure.weights[0] * counts[0]
-    size = people + measure.weights[1] * counts[1]
+    people = search.weights[0] * counts[0]
+    size = people + search.weights[1] * counts[1]
     # The F-measure is a ratio of sums. Dinkelbach's method maximises it: a category adds its
     # numerator less the current ratio times its denominator.
-    ratio = np.stack([measure.f_measure(total)] * 2)[:, :, None]
+    ratio = np.stack([search.f_measure(total)] * 2)[:, :, None]
     for _ in range(2):
         gain = (1 + BETA_SQUARED) * people - ratio * size
         order, covered, costs = _category_lists(gain, counts, total)
-        ratio = np.maximum(ratio, measure.f_measure(covered).max(axis=2, keepdims=True))
-    quality, acceptable = measure.quality(covered, cost + costs), measure.is_acceptable(covered)
+        ratio = np.maximum(ratio, search.f_measure(covered).max(axis=2, keepdims=True))
+    quality, acceptable = search.quality(covered, cost + costs), search.is_acceptable(covered)
     yield from _best_lists(binned, order, costs, quality, acceptable)
     # Where the best list is not acceptable, take the categories with the highest precision first.
     best = quality.argmax(axis=2)[:, :, None]
@@ -329,7 +389,7 @@ def _list_candidates(
     if again.any():
         precision = people / np.maximum(size, 1e-300)
         order, covered, costs = _category_lists(np.stack([precision] * 2), counts, total)
-        quality, acceptable = measure.quality(covered, cost + costs), measure.is_acceptable(covered)
+        quality, acceptable = search.quality(covered, cost + costs), search.is_acceptable(covered)
         yield from _best_lists(binned, order, costs, quality * (acceptable & again), acceptable)
 
 
@@ -380,8 +440,7 @@ def _best_lists(
 
 
 def move_bound(
-    measure: RuleMeasure,
-    binned: BinnedColumns,
+    search: RuleSearch,
     condition: RuleCondition,
     rows: tuple[Mask, Mask],
     *,
@@ -391,7 +450,7 @@ def move_bound(
 
     `rows` are the changed and the unchanged rows that the other conditions of the rule cover.
     """
-    bins = binned.columns[condition.column]
+    bins = search.binned.columns[condition.column]
     values, bound = bins.column.values, condition.low if is_low else condition.high
     assert bound is not None
     first = max((edge for edge in bins.edges if edge < bound), default=-math.inf)
@@ -407,7 +466,7 @@ def move_bound(
     counts = np.array([len(v) for v in covered])[:, None] - below if is_low else below
     if condition.missing:
         counts = counts + np.array([[np.sum(mask & np.isnan(values))] for mask in rows])
-    quality, acceptable = measure.f_measure(counts), measure.is_acceptable(counts)
+    quality, acceptable = search.f_measure(counts), search.is_acceptable(counts)
     moved = _round_edge(near, quality * acceptable if acceptable.any() else quality)
     return replace(condition, low=moved) if is_low else replace(condition, high=moved)
 

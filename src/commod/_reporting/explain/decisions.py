@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import get_tags
 
 from commod._data.arrays import Floats, Mask
@@ -42,35 +41,10 @@ def row_chunks(n: int) -> list[slice]:
     return [slice(first, min(first + CHUNK, n)) for first in range(0, n, CHUNK)]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ExplainedDecisions:
-    """Decisions before and after, with scores, ratios and points where an update has them.
-
-    `Explanation` has the meaning of each field.
-    """
-
-    before: Mask
-    after: Mask
-    y_before: NDArray[Any]
-    y_after: NDArray[Any]
-    pos_label: Any
-    negative_label: Any
-    favorable_label: Any
-    scores_before: Floats | None = None
-    scores_after: Floats | None = None
-    scores_calibrated: Floats | None = None
-    ratio: Floats | None = None
-    raw_ratio: Floats | None = None
-    card: Card | None = None
-    scorecard: Scorecard | None = field(default=None, repr=False)
-    request: Request
-    unread_columns: frozenset[str] = field(default=frozenset(), repr=False)
-
-
 def decisions_of_labels(
     X: Any, y_before: Any, y_after: Any, pos_label: Any, favorable_label: Any
-) -> ExplainedDecisions:
-    """Return the decisions of two models that are known by their decisions only."""
+) -> dict[str, Any]:
+    """Return the fields of an `Explanation` that two models give by their decisions only."""
     if y_before is None or y_after is None:
         raise InputError("Without an update, pass the decisions: y_before=..., y_after=....")
     before, after = read_labels(y_before, "y_before"), read_labels(y_after, "y_after")
@@ -94,16 +68,17 @@ def decisions_of_labels(
             f"favorable_label={favorable!r} is none of the decisions: {values}.",
             parameter="favorable_label",
         )
-    return ExplainedDecisions(
-        before=decisions[0],
-        after=decisions[1],
-        y_before=before,
-        y_after=after,
-        pos_label=plain(pos_label),
-        negative_label=plain(others[0]) if others else None,
-        favorable_label=plain(favorable),
-        request=Request(pos_label=plain(pos_label), favorable_label=plain(favorable)),
-    )
+    return {
+        "before": decisions[0],
+        "after": decisions[1],
+        "y_before": before,
+        "y_after": after,
+        "pos_label": plain(pos_label),
+        "negative_label": plain(others[0]) if others else None,
+        "favorable_label": plain(favorable),
+        "request": Request(pos_label=plain(pos_label), favorable_label=plain(favorable)),
+        "unread_columns": frozenset(),
+    }
 
 
 def check_labels(update: BaseUpdate, pos_label: Any, favorable_label: Any) -> None:
@@ -118,8 +93,8 @@ def check_labels(update: BaseUpdate, pos_label: Any, favorable_label: Any) -> No
 
 def decisions_of_update(
     update: BaseUpdate, X: Any, sensitive_features: Any, level: float, n_concepts: int | None
-) -> ExplainedDecisions:
-    """Return the decisions of an update on some rows."""
+) -> dict[str, Any]:
+    """Return the fields of an `Explanation` that an update gives on some rows."""
     check_update(
         update, "explain", "For any other model: explain(None, X, y_before=..., y_after=...)."
     )
@@ -153,24 +128,24 @@ def decisions_of_update(
         threshold = float(update._fitted_param("threshold"))
         calibrated = map_scores(score_map, evaluation.scores, threshold)
     before = rows.base.decisions
-    return ExplainedDecisions(
-        before=before,
-        after=evaluation.after,
-        y_before=update._labels_of(before),
-        y_after=update._labels_of(evaluation.after),
-        pos_label=plain(update._pos_label),
-        negative_label=plain(update.classes_[update.classes_ != update._pos_label][0]),
-        favorable_label=plain(update._favorable_label),
-        scores_before=rows.base.deployed.scores,
-        scores_after=evaluation.scores,
-        scores_calibrated=calibrated,
-        ratio=evaluation.ratio,
-        raw_ratio=evaluation.raw_ratio,
-        card=None if maker is None else maker.card(level),
-        scorecard=scorecard,
-        request=update.request(),
-        unread_columns=update._unread_columns(),  # such a column is no reason for a change
-    )
+    return {
+        "before": before,
+        "after": evaluation.after,
+        "y_before": update._labels_of(before),
+        "y_after": update._labels_of(evaluation.after),
+        "pos_label": plain(update._pos_label),
+        "negative_label": plain(update.classes_[update.classes_ != update._pos_label][0]),
+        "favorable_label": plain(update._favorable_label),
+        "scores_before": rows.base.deployed.scores,
+        "scores_after": evaluation.scores,
+        "scores_calibrated": calibrated,
+        "ratio": evaluation.ratio,
+        "raw_ratio": evaluation.raw_ratio,
+        "card": None if maker is None else maker.card(level),
+        "scorecard": scorecard,
+        "request": update.request(),
+        "unread_columns": update._unread_columns(),  # such a column is no reason for a change
+    }
 
 
 def settings_of(update: BaseUpdate | None) -> dict[str, str]:

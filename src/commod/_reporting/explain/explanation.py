@@ -12,17 +12,24 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import get_tags
 
-from commod._data.arrays import Mask
+from commod._data.arrays import Floats, Mask
 from commod._data.base_model import ScoreColumn
 from commod._data.columns import Column, plain
 from commod._data.labels import check_label_parameter, check_length
 from commod._data.parameters import check_numbers
 from commod._data.tables import check_same_rows, index_of, take_rows
-from commod._record import Card, CardLine, Concept, EditRecord, ExpectedOnNewPeople, Segments
+from commod._record import (
+    Card,
+    CardLine,
+    Concept,
+    EditRecord,
+    ExpectedOnNewPeople,
+    Request,
+    Segments,
+)
 from commod._record.explanation import Value
 from commod._reporting.explain.decisions import (
     CardMaker,
-    ExplainedDecisions,
     check_labels,
     decisions_of_labels,
     decisions_of_update,
@@ -137,8 +144,8 @@ def explain(
             )
         check_labels(update, pos_label, favorable_label)
         decisions = decisions_of_update(update, X, sensitive_features, level, n_concepts)
-    before, after = decisions.before, decisions.after
-    gain_raises = decisions.favorable_label == decisions.pos_label
+    before, after = decisions["before"], decisions["after"]
+    gain_raises = decisions["favorable_label"] == decisions["pos_label"]
     favorable_before = before == gain_raises
     gain, loss = (before != after) & ~favorable_before, (before != after) & favorable_before
     segments, segment_of = find_segments(
@@ -147,11 +154,11 @@ def explain(
         loss,
         favorable_before,
         level=level,
-        skip=decisions.unread_columns,
+        skip=decisions["unread_columns"],
         added=_added_columns(update, decisions),
     )
     return Explanation(
-        **vars(decisions),
+        **decisions,
         gain=gain,
         loss=loss,
         level=level,
@@ -164,17 +171,15 @@ def explain(
     )
 
 
-def _added_columns(update: BaseUpdate | None, decisions: ExplainedDecisions) -> list[Column]:
+def _added_columns(update: BaseUpdate | None, decisions: dict[str, Any]) -> list[Column]:
     """Return the distance from the threshold where r reads it; segments may then use it, too."""
-    if update is None or decisions.scores_before is None or decisions.card is None:
+    if update is None or decisions["card"] is None or not reads_distance(update.scorecard_):
         return []
-    if not reads_distance(update.scorecard_):
-        return []
-    return [distance_column(decisions.scores_before, update._fitted_param("threshold"))]
+    return [distance_column(decisions["scores_before"], update._fitted_param("threshold"))]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Explanation(ExplainedDecisions):
+class Explanation:
     """Who changes and why, for n people; made by `explain`.
 
     Attributes
@@ -230,6 +235,22 @@ class Explanation(ExplainedDecisions):
       Together they describe 25 of 25 changes.
     """
 
+    before: Mask
+    after: Mask
+    y_before: NDArray[Any]
+    y_after: NDArray[Any]
+    pos_label: Any
+    negative_label: Any
+    favorable_label: Any
+    scores_before: Floats | None = None
+    scores_after: Floats | None = None
+    scores_calibrated: Floats | None = None
+    ratio: Floats | None = None
+    raw_ratio: Floats | None = None
+    card: Card | None = None
+    scorecard: Scorecard | None = field(default=None, repr=False)
+    request: Request
+    unread_columns: frozenset[str] = field(default=frozenset(), repr=False)
     gain: Mask
     loss: Mask
     level: float

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import repeat
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtrc
 
 from commod._data.arrays import Mask
 from commod._data.columns import Column, Kind, iter_columns
@@ -29,12 +27,12 @@ from commod._reporting.explain.conditions import (
     MIN_PRECISION,
     BinnedColumns,
     CandidateCondition,
+    Rule,
     RuleCondition,
-    RuleMeasure,
+    RuleSearch,
     best_conditions,
     bin_columns,
     in_range,
-    log_n_choices,
     move_bound,
 )
 from commod._reporting.explain.reasons import column_text, condition_text, number_text, rule_text
@@ -371,85 +369,6 @@ def _text_on(condition: Condition, column: Column, satisfied: Mask) -> str:
 BEAM_WIDTH = 3
 MAX_REFINEMENTS = 3
 TOLERANCE = 1e-12  # of the quality
-SIGNIFICANCE = 0.1  # probability of a rule as good, among all rules, where changes are random
-
-
-@dataclass(frozen=True)
-class Rule:
-    """Conditions that hold together, the binned rows that they cover, and the quality."""
-
-    conditions: tuple[RuleCondition, ...]
-    rows: Mask
-    quality: float
-    is_acceptable: bool = True
-
-    @property
-    def cost(self) -> float:
-        """Return the length of the rule, in conditions."""
-        return sum(condition.cost for condition in self.conditions)
-
-    @property
-    def rank(self) -> tuple[bool, float]:
-        """Return the key by which rules are compared: acceptable ones first."""
-        return self.is_acceptable, self.quality
-
-    def without(self, i: int) -> tuple[RuleCondition, ...]:
-        """Return all conditions but number i."""
-        return self.conditions[:i] + self.conditions[i + 1 :]
-
-    def with_replaced(self, i: int, condition: RuleCondition) -> tuple[RuleCondition, ...]:
-        """Return all conditions, with another one as number i."""
-        return (*self.conditions[:i], condition, *self.conditions[i + 1 :])
-
-
-@dataclass(frozen=True)
-class RuleSearch:
-    """The task of a search: cover rows of `changed` and as few rows of `unchanged` as possible.
-
-    Both are masks over the binned rows; a row in neither does not count. A changed row stands for
-    `weights[0]` people, an unchanged one for `weights[1]`. A rule covers at least `min_changed` of
-    the changed rows.
-    """
-
-    binned: BinnedColumns
-    changed: Mask
-    unchanged: Mask
-    weights: tuple[float, float]
-    min_changed: float = 1.0
-
-    @cached_property
-    def measure(self) -> RuleMeasure:
-        """Return the measure of quality."""
-        n_changed, n_unchanged = self.counts().tolist()
-        return RuleMeasure.of(n_changed, n_unchanged, self.weights, self.min_changed)
-
-    def counts(self, rows: Mask | bool = True) -> NDArray[np.intp]:
-        """Return how many changed and unchanged rows a mask covers, shape (2,)."""
-        return np.array([np.count_nonzero(rows & m) for m in (self.changed, self.unchanged)])
-
-    def rule(self, conditions: tuple[RuleCondition, ...], rows: Mask | None = None) -> Rule:
-        """Return the rule with these conditions; `rows`, if known, are those it covers."""
-        if rows is None:
-            rows = np.ones(len(self.changed), dtype=bool)
-            for condition in conditions:
-                rows &= condition.mask(self.binned)
-        counts, cost = self.counts(rows), sum(condition.cost for condition in conditions)
-        quality = float(self.measure.quality(counts, cost))
-        return Rule(conditions, rows, quality, bool(self.measure.is_acceptable(counts)))
-
-    def is_significant(self, rule: Rule) -> bool:
-        """Return whether the precision exceeds that of the best rule for random changes.
-
-        The p-value of a binomial test is multiplied by the number of rules of this form.
-        """
-        n_changed, n_unchanged = self.counts(rule.rows)
-        all_changed, all_unchanged = self.counts()
-        if n_changed == all_changed and not n_unchanged and len(rule.conditions) == 1:
-            return True  # one condition that holds for exactly the changed rows
-        rate = all_changed / (all_changed + all_unchanged)
-        p_value = bdtrc(n_changed - 1, n_changed + n_unchanged, rate)
-        n_choices = np.exp(sum(log_n_choices(c, self.binned) for c in rule.conditions))
-        return bool(p_value * n_choices <= SIGNIFICANCE)
 
 
 def best_rules_by_length(search: RuleSearch) -> list[Rule]:
@@ -491,7 +410,7 @@ def _extensions(search: RuleSearch, rule: Rule) -> list[CandidateCondition]:
     masks = search.changed, search.unchanged
     counts = np.stack([search.binned.count(rule.rows & mask) for mask in masks])
     used = {condition.column for condition in rule.conditions}
-    candidates = list(best_conditions(search.measure, search.binned, counts, rule.cost))
+    candidates = list(best_conditions(search, counts, rule.cost))
     candidates.sort(key=lambda c: -c.quality)
     ordered = [c for c in candidates if c.condition.column not in used]
     acceptable = [c for c in ordered if c.is_acceptable][:BEAM_WIDTH]
@@ -512,7 +431,7 @@ def refine(search: RuleSearch, rule: Rule) -> Rule:
 
 def _with_better_conditions(search: RuleSearch, rule: Rule) -> Rule:
     for i in reversed(range(len(rule.conditions))):
-        others = search.rule(rule.without(i))
+        others = search.rule(rule.with_replaced(i))
         if others.conditions and others.rank >= rule.rank:
             rule = others
             continue
@@ -529,12 +448,12 @@ def _is_better(new: Rule | CandidateCondition, rule: Rule) -> bool:
 def _with_round_bounds(search: RuleSearch, rule: Rule) -> Rule:
     """Return the rule with the bounds of its ranges at the best round numbers nearby."""
     for i, condition in enumerate(rule.conditions):
-        covered = search.rule(rule.without(i)).rows
+        covered = search.rule(rule.with_replaced(i)).rows
         rows = covered & search.changed, covered & search.unchanged
         moved = condition
         for is_low in (True, False):
             if (moved.low if is_low else moved.high) is not None:
-                moved = move_bound(search.measure, search.binned, moved, rows, is_low=is_low)
+                moved = move_bound(search, moved, rows, is_low=is_low)
         if moved is not condition:
             rounded = search.rule(rule.with_replaced(i, moved))
             rule = rounded if rounded.is_acceptable or not rule.is_acceptable else rule

@@ -14,6 +14,7 @@ WIDTH = 440.0  # small enough to read on a phone, which scales the picture down 
 MOST_GROUPS = 12
 THICKNESS = 11.0  # of a bar
 Number = float | int
+Bar = tuple[str, Estimate, str, str]  # text on the left, length in [0, 1], on the right; its kind
 
 
 @dataclass(frozen=True)
@@ -34,16 +35,6 @@ class Chart:
     marks: tuple[Mark, ...]
     places: tuple[tuple[float, float], ...] = ()
     width: float = WIDTH
-
-
-@dataclass(frozen=True)
-class Bar:
-    """One bar: a label on its left, its length in [0, 1] with an interval, a text on its right."""
-
-    label: str
-    length: Estimate
-    text: str
-    kind: str
 
 
 @dataclass(frozen=True)
@@ -70,7 +61,7 @@ def group_rates(audit: Audit, names: ShortNames, *, per_hundred: bool = False) -
         (
             names(g.name, 34),
             [
-                Bar(when, rate, _rate_text(rate, per_hundred), when)
+                (when, rate, _rate_text(rate, per_hundred), when)
                 for when, rate in (("before", g.favorable_before), ("after", g.favorable_after))
             ],
         )
@@ -85,8 +76,8 @@ def concept_changes(card: Card, names: ShortNames) -> Chart:
         (
             names(f"{c.number}. {c.name}", 34),
             [
-                Bar("active", c.change_if_active, percent(c.change_if_active.value), "after"),
-                Bar("not", c.change_if_inactive, percent(c.change_if_inactive.value), "before"),
+                ("active", c.change_if_active, percent(c.change_if_active.value), "after"),
+                ("not", c.change_if_inactive, percent(c.change_if_inactive.value), "before"),
             ],
         )
         for c in card.concepts
@@ -103,7 +94,7 @@ def refit_columns(stability: StabilitySummary, names: ShortNames) -> Chart:
     """Return the share of refits that use each column."""
     listed = sorted(stability.columns.items(), key=lambda item: -item[1])[:MOST_GROUPS]
     bars = [
-        (names(column, 34), [Bar("", Estimate(share, None, None), percent(share), "after")])
+        (names(column, 34), [("", Estimate(share, None, None), percent(share), "after")])
         for column, share in listed
     ]
     label = "Share of refits that use a column: " + ", ".join(
@@ -212,28 +203,28 @@ def _bars(
     groups: Sequence[tuple[str, Sequence[Bar]]], label: str, *, whiskers: bool, scale: float = 1.0
 ) -> Chart:
     """Return horizontal bars, several below each title; a bar of length `scale` is full."""
-    has_labels = any(bar.label for _, bars in groups for bar in bars)
+    has_labels = any(bar[0] for _, bars in groups for bar in bars)
     left, right, gap = (50.0 if has_labels else 0.0), 352.0, 16.0
     axis = Axis(0, scale, left, right)
     y, marks = 0.0, []
     for title, bars in groups:
         marks.append(chart_text(0, y + 13, _isolated(title), "name"))
         y += 19
-        for bar in bars:
-            marks.append(chart_text(0, y + 10, bar.label, "tick"))
+        for name, length, text, kind in bars:
+            marks.append(chart_text(0, y + 10, name, "tick"))
             marks.append(_rect(left, y, right - left, THICKNESS, "track"))
-            marks += _bar(bar, axis, y, whiskers)
-            marks.append(chart_text(WIDTH, y + 10, bar.text, "value", "end"))
+            marks += _bar(length, kind, axis, y, whiskers)
+            marks.append(chart_text(WIDTH, y + 10, text, "value", "end"))
             y += gap
         y += 10
     return Chart(max(y - 8, 1.0), label, tuple(m for m in marks if m.tag != "text" or m.text))
 
 
-def _bar(bar: Bar, axis: Axis, top: float, whiskers: bool) -> Iterable[Mark]:
-    value, low, high = bar.length.value, bar.length.low, bar.length.high
+def _bar(length: Estimate, kind: str, axis: Axis, top: float, whiskers: bool) -> Iterable[Mark]:
+    value, low, high = length.value, length.low, length.high
     if value is None:
         return
-    yield _rect(axis.start, top, axis(value) - axis.start, THICKNESS, bar.kind)
+    yield _rect(axis.start, top, axis(value) - axis.start, THICKNESS, kind)
     if whiskers and low is not None and high is not None:
         a, b, y = axis(max(low, 0.0)), axis(min(high, axis.high)), round(top + THICKNESS / 2, 1)
         line = f"M{a} {y}H{b}M{a} {y - 3}v6M{b} {y - 3}v6"
