@@ -186,14 +186,14 @@ def _print_curves(printer: Printer, audit: Audit) -> None:
     """Print the areas under and between the ROC curves of groups; nothing where not known."""
     if audit.roc is None:
         return
-    from commod._reporting.render.curves import area_texts, sentences
+    from commod._reporting.render.texts import area_texts, roc_sentences
 
     headings = ("group", "AUC before", "AUC after", "ABROCA before", "ABROCA after")
     title = "Area under the ROC curve (AUC) by group"
     if audit.roc.reference is not None:
         title += f", and area between the curve and that of {audit.roc.reference} (ABROCA)"
     printer.table(title, headings, area_texts(audit.roc))
-    for sentence in sentences(audit):
+    for sentence in roc_sentences(audit):
         printer.sentence(f"• {sentence}")
 
 

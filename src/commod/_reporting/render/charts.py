@@ -6,7 +6,16 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from commod._record import Audit, Calibration, Card, Estimate, StabilitySummary, TradeOff
+from commod._record import (
+    Audit,
+    Calibration,
+    Card,
+    Estimate,
+    RocFigures,
+    StabilitySummary,
+    TradeOff,
+)
+from commod._reporting.render.tables import drawn_groups
 from commod._reporting.render.texts import ShortNames, group_rates_label
 from commod._text import count, estimate, number, of_hundred, percent, shorten
 
@@ -139,13 +148,13 @@ def trade_off(curve: TradeOff, names: ShortNames, *, of_accuracy: bool = False) 
     limit = [(x(value), y(rate)) for value, rate in limit]
     metric = names(curve.metric, 34)
     marks = [
-        *chart_frame(x, y, percent_digits=_percent_digits(y.ticks)),
-        chart_text(0, 14, title, "axis-title"),
-        chart_text(left, bottom + 36, _isolated(metric), "axis-title"),
-        chart_text(right, bottom + 36, "fairer →", "axis-title", "end"),
-        chart_path([*base, *limit] if limit else [], "limit-line"),
-        chart_path([(x(value), y(rate)) for value, rate in blind], "blind-line"),
-        chart_path([*base, *places], "made-line"),
+        *_frame(x, y, percent_digits=_percent_digits(y.ticks)),
+        _text(0, 14, title, "axis-title"),
+        _text(left, bottom + 36, _isolated(metric), "axis-title"),
+        _text(right, bottom + 36, "fairer →", "axis-title", "end"),
+        _line([*base, *limit] if limit else [], "limit-line"),
+        _line([(x(value), y(rate)) for value, rate in blind], "blind-line"),
+        _line([*base, *places], "made-line"),
         *(Mark("circle", {"cx": a, "cy": b, "r": 3.4, "class": "made"}) for a, b in places),
     ]
     listed = "; ".join(
@@ -161,7 +170,7 @@ def calibration(curves: Calibration) -> Chart:
     The scores are those before and after, and the calibrated probability where it is known.
     """
     bottom = 300.0
-    x, y, marks = unit_square(bottom, "Mean score", "Share observed")
+    x, y, marks = _unit_square(bottom, "Mean score", "Share observed")
     kinds = ("before", curves.before), ("after", curves.after), ("calibrated", curves.calibrated)
     for when, bins in kinds:
         for b in bins:
@@ -185,15 +194,30 @@ def refit_histogram(stability: StabilitySummary) -> Chart:
         tall = (bottom - top) * n / most
         marks += [
             _rect(i * wide + 3, bottom - tall, wide - 6, tall, "after"),
-            chart_text((i + 0.5) * wide, bottom - tall - 5, _compact(n), "value", "middle"),
+            _text((i + 0.5) * wide, bottom - tall - 5, _compact(n), "value", "middle"),
         ]
     marks += [
         Mark("path", {"d": f"M0 {bottom}H{WIDTH:g}", "class": "axis"}),
-        chart_text(0, bottom + 16, "changes in 0 to 10% of refits", "tick"),
-        chart_text(WIDTH, bottom + 16, "in 90 to 100%", "tick", "end"),
+        _text(0, bottom + 16, "changes in 0 to 10% of refits", "tick"),
+        _text(WIDTH, bottom + 16, "in 90 to 100%", "tick", "end"),
     ]
     label = "People by how often their decision changes in refits, from never to always: "
     return Chart(bottom + 24, label + ", ".join(map(count, counts)), tuple(marks))
+
+
+def roc_curves(roc: RocFigures, when: str) -> Chart:
+    """Return the ROC curves of the groups, before or after the update."""
+    bottom = 330.0
+    side_title = f"True positive rate {when} the update"
+    x, y, marks = _unit_square(bottom, "False positive rate", side_title)
+    areas = []
+    for i, group in enumerate(drawn_groups(roc)):
+        if curve := getattr(group, f"curve_{when}"):
+            area = getattr(group, f"auc_{when}")
+            marks.append(_line([(x(a), y(b)) for a, b in curve], f"roc roc-{i}"))
+            areas.append(f"{shorten(group.name, 40)}: {estimate(area, 'number', 3)}")
+    label = f"ROC curves of groups {when} the update. Areas under the curves: {'; '.join(areas)}."
+    return Chart(bottom + 46, label, tuple(marks))
 
 
 # Parts --------------------------------------------------------------------------------------------
@@ -208,13 +232,13 @@ def _bars(
     axis = Axis(0, scale, left, right)
     y, marks = 0.0, []
     for title, bars in groups:
-        marks.append(chart_text(0, y + 13, _isolated(title), "name"))
+        marks.append(_text(0, y + 13, _isolated(title), "name"))
         y += 19
         for name, length, text, kind in bars:
-            marks.append(chart_text(0, y + 10, name, "tick"))
+            marks.append(_text(0, y + 10, name, "tick"))
             marks.append(_rect(left, y, right - left, THICKNESS, "track"))
             marks += _bar(length, kind, axis, y, whiskers)
-            marks.append(chart_text(WIDTH, y + 10, text, "value", "end"))
+            marks.append(_text(WIDTH, y + 10, text, "value", "end"))
             y += gap
         y += 10
     return Chart(max(y - 8, 1.0), label, tuple(m for m in marks if m.tag != "text" or m.text))
@@ -250,29 +274,29 @@ def _dot(x: Axis, y: Axis, score: float, observed: Estimate, kind: str) -> list[
     return marks
 
 
-def unit_square(bottom: float, title: str, side_title: str) -> tuple[Axis, Axis, list[Mark]]:
+def _unit_square(bottom: float, title: str, side_title: str) -> tuple[Axis, Axis, list[Mark]]:
     """Return two axes from 0 to 1, their marks, and the diagonal; titles are below and above."""
     left, right, top = 48.0, WIDTH - 24, 30.0
     ticks = (0.0, 0.25, 0.5, 0.75, 1.0)
     x, y = Axis(0, 1, left, right, ticks), Axis(0, 1, bottom, top, ticks)
     marks = [
-        *chart_frame(x, y),
-        chart_text(0, 14, side_title, "axis-title"),
-        chart_text(right, bottom + 36, title, "axis-title", "end"),
+        *_frame(x, y),
+        _text(0, 14, side_title, "axis-title"),
+        _text(right, bottom + 36, title, "axis-title", "end"),
         Mark("path", {"d": f"M{x(0)} {y(0)}L{x(1)} {y(1)}", "class": "diagonal"}),
     ]
     return x, y, marks
 
 
-def chart_frame(x: Axis, y: Axis, percent_digits: int = 0) -> Iterable[Mark]:
+def _frame(x: Axis, y: Axis, percent_digits: int = 0) -> Iterable[Mark]:
     """Yield both axes; the ticks of `x` are numbers, those of `y` are in percent."""
     left, right = min(x.start, x.end), max(x.start, x.end)
     for tick in y.ticks:
         yield Mark("path", {"d": f"M{left:g} {y(tick)}H{right:g}", "class": "grid"})
-        yield chart_text(left - 7, y(tick) + 4, percent(tick, percent_digits), "tick", "end")
+        yield _text(left - 7, y(tick) + 4, percent(tick, percent_digits), "tick", "end")
     for tick in x.ticks:
         yield Mark("path", {"d": f"M{x(tick)} {y.start:g}v4", "class": "axis"})
-        yield chart_text(x(tick), y.start + 18, f"{tick:.10g}", "tick", "middle")
+        yield _text(x(tick), y.start + 18, f"{tick:.10g}", "tick", "middle")
     yield Mark("path", {"d": f"M{left:g} {y.start:g}H{right:g}", "class": "axis"})
 
 
@@ -321,7 +345,7 @@ def _isolated(text: str) -> str:
     return f"\u2068{text}\u2069"  # SVG has no <bdi>; these two characters isolate text instead
 
 
-def chart_text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> Mark:
+def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> Mark:
     """Return a text that starts, ends or is centred at a place."""
     x, y = round(x, 1), round(y, 1)
     return Mark("text", {"x": x, "y": y, "class": kind, "text-anchor": anchor}, text)
@@ -332,7 +356,7 @@ def _rect(x: float, y: float, width: float, height: float, kind: str) -> Mark:
     return Mark("rect", {**{side: round(size, 1) for side, size in sides.items()}, "class": kind})
 
 
-def chart_path(places: Sequence[tuple[float, float]], kind: str) -> Mark:
+def _line(places: Sequence[tuple[float, float]], kind: str) -> Mark:
     """Return a line through places."""
     line = "L".join(f"{a} {b}" for a, b in places)
     return Mark("path", {"d": f"M{line}" if places else "M0 0", "class": kind})

@@ -22,7 +22,7 @@ from markupsafe import Markup
 from commod import _text
 from commod._io.files import write_whole
 from commod._record import Audit, Card, Segments, Shipped, Step, TradeOff
-from commod._reporting.render import charts, curves, explanation_tables, tables, texts
+from commod._reporting.render import charts, explanation_tables, tables, texts
 from commod._reporting.render.embedding import block_text, json_block, report_data, sealed
 from commod._reporting.render.tables import ReportTable
 from commod._reporting.render.texts import ShortNames
@@ -322,7 +322,7 @@ def environment(*, autoescape: bool) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=not autoescape,
     )
-    made.globals.update(tables=tables, explained=explanation_tables, curves=curves)
+    made.globals.update(tables=tables, explained=explanation_tables)
     made.globals.update(charts=charts, texts=texts)
     made.filters.update({name: getattr(_text, name) for name in _FILTERS}, markdown=_markdown)
     return made

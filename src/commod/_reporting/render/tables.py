@@ -20,6 +20,7 @@ from commod._text import (
     number,
     percent,
     percentage_points,
+    shorten,
     signed_number,
 )
 
@@ -630,3 +631,122 @@ def _strata(
         sortable=False,
         more=f"{n_of(n_more, 'stratum')} more are in the JSON of the audit." if n_more > 0 else "",
     )
+
+
+# ROC curves of groups -----------------------------------------------------------------------------
+
+MOST_CURVES = 5  # in one picture
+
+
+def roc_areas(audit: _record.Audit, roc: _record.RocFigures) -> ReportTable:
+    """Return the area under the ROC curve of each group."""
+    label = texts.score_label(audit.request)
+
+    def cell(group: _record.GroupRoc, area: _record.Estimate | None) -> Cell:
+        if group.why_unknown:
+            return Cell("not known", group.why_unknown, None, "number")
+        return interval(area, three_digits, "not measured")
+
+    return table_of(
+        "group-auc",
+        "Area under the ROC curve (AUC) of each group: how often a person with "
+        f"{label} has a higher score than a person of the same group without it. 0.5 means chance. "
+        f"{texts.measured(audit)}",
+        roc.groups,
+        (
+            ("Group", lambda g: Cell(g.name, "largest group" if g.name == roc.reference else "")),
+            (f"Truly {label}", lambda g: figure(g.n_positive)),
+            ("Others", lambda g: figure(g.n_negative)),
+            ("AUC before", lambda g: cell(g, g.auc_before)),
+            ("AUC after", lambda g: cell(g, g.auc_after)),
+            ("Loss of AUC", lambda g: cell(g, g.auc_loss)),
+        ),
+    )
+
+
+def curve_gaps(audit: _record.Audit, roc: _record.RocFigures) -> ReportTable:
+    """Return the areas between ROC curves: the largest one, and every group beside the reference.
+
+    With two groups, both are the same pair, which is listed once.
+    """
+    rows: list[tuple[str, str, _record.AreaBetween | None, _record.AreaBetween | None]] = [
+        (g.name, f"beside {shorten(roc.reference or '', 40)}", g.gap_before, g.gap_after)
+        for g in roc.groups
+        if g.name != roc.reference and not g.why_unknown
+    ]
+    if len(rows) > 1:
+        before, after = (
+            None if largest is None else largest.gap
+            for largest in (roc.largest_before, roc.largest_after)
+        )
+        rows.insert(0, ("largest of all pairs", _pairs(roc), before, after))
+    return table_of(
+        "curve-gaps",
+        "Area between the ROC curve of each group and that of the largest group (ABROCA). 0 means "
+        "that the scores rank both groups equally well at every threshold. Chance alone makes it "
+        "positive: “by chance” is "
+        f"its mean if the true curves were equal, and what it exceeds in {texts.rarely(audit)}. "
+        f"{texts.measured(audit)}",
+        rows,
+        (
+            ("Group", lambda row: Cell(row[0], row[1])),
+            ("Before", lambda row: _area(row[2])),
+            ("Before, by chance", lambda row: _chance(row[2])),
+            ("After", lambda row: _area(row[3])),
+            ("After, by chance", lambda row: _chance(row[3])),
+        ),
+        sortable=False,
+    )
+
+
+def _pairs(roc: _record.RocFigures) -> str:
+    """Return the pairs with the largest areas, before and after, once if they are the same."""
+    known = [pair for pair in (roc.largest_before, roc.largest_after) if pair is not None]
+    named = dict.fromkeys(f"{shorten(p.first, 30)} and {shorten(p.second, 30)}" for p in known)
+    return "; then ".join(named)
+
+
+def _area(gap: _record.AreaBetween | None) -> Cell:
+    return interval(None if gap is None else gap.area, three_digits, "not measured")
+
+
+def _chance(gap: _record.AreaBetween | None) -> Cell:
+    if gap is None:
+        return figure(None, three_digits, "not measured")
+    return Cell(
+        three_digits(gap.chance), f"up to {three_digits(gap.chance_high)}", gap.chance, "number"
+    )
+
+
+def curve_points(audit: _record.Audit, roc: _record.RocFigures) -> ReportTable:
+    """Return the points of the drawn curves."""
+    rows = [
+        (group.name, when, *point)
+        for group in drawn_groups(roc)
+        for when, curve in (("before", group.curve_before), ("after", group.curve_after))
+        for point in curve
+    ]
+    return table_of(
+        "curve-points",
+        "Points of the ROC curves. At least five people lie between two points. Measured on the "
+        f"{texts.evaluated_rows(audit)}.",
+        rows,
+        (
+            ("Group", lambda row: text(row[0])),
+            ("When", lambda row: text(row[1])),
+            ("False positive rate", lambda row: figure(row[2], percent)),
+            ("True positive rate", lambda row: figure(row[3], percent)),
+        ),
+    )
+
+
+def drawn_groups(roc: _record.RocFigures) -> list[_record.GroupRoc]:
+    """Return the groups of the picture: the reference, then those farthest from it."""
+
+    def distance(group: _record.GroupRoc) -> float:
+        gap = group.gap_after or group.gap_before
+        value = None if gap is None else gap.area.value
+        return float("inf") if value is None else value
+
+    known = [group for group in roc.groups if not group.why_unknown]
+    return sorted(known, key=distance, reverse=True)[:MOST_CURVES]

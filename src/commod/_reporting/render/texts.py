@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from commod import _record
 from commod._text import (
     NOT_KNOWN,
@@ -426,6 +428,63 @@ def stability_sentences(stability: _record.StabilitySummary) -> str:
         f"share of changes lies between {percent(stability.changes_low)} and "
         f"{percent(stability.changes_high)}{fairness}."
     )
+
+
+# ROC curves of groups -----------------------------------------------------------------------------
+
+NO_CURVES = "Not known: ROC curves of groups need scores and labels."
+
+
+def roc_sentences(audit: _record.Audit) -> Iterable[str]:
+    """Yield what the areas between the ROC curves mean, before and after; nothing without them."""
+    roc = audit.roc
+    if roc is None:
+        return
+    for when, largest in (("Before", roc.largest_before), ("After", roc.largest_after)):
+        if largest is not None:
+            yield _roc_sentence(audit, when, largest)
+
+
+def _roc_sentence(audit: _record.Audit, when: str, largest: _record.LargestGap) -> str:
+    gap = largest.gap
+    level = level_text(audit.level)
+    area, mean, high = (number(x, 3) for x in (gap.area.value, gap.chance, gap.chance_high))
+    ends = f"{number(gap.area.low, 3)} to {number(gap.area.high, 3)}"
+    verdict = "Chance alone may explain it" if gap.may_be_chance else "Chance does not explain it"
+    return (
+        f"{when} the update, the largest area between the ROC curves of two groups (ABROCA) is "
+        f"{area} ({level} interval {ends}): “{shorten(largest.first, 40)}” and "
+        f"“{shorten(largest.second, 40)}”. {verdict}: if the true curves were equal, it would be "
+        f"{mean} on average, and above {high} in {rarely(audit)}."
+    )
+
+
+def rarely(audit: _record.Audit) -> str:
+    """Return the share of samples in which chance exceeds `chance_high`."""
+    return f"{(1 - audit.level) / 2 * 100:g}% of samples"
+
+
+def area_texts(roc: _record.RocFigures) -> list[tuple[str, str, str, str, str]]:
+    """Return the areas under and between the curves by group as short texts, for a terminal."""
+
+    def written(figure: _record.Estimate | None) -> str:
+        return estimate(figure, "number", 3)
+
+    def between(group: _record.GroupRoc, gap: _record.AreaBetween | None) -> str:
+        if group.name == roc.reference:
+            return "largest group"
+        return written(None if gap is None else gap.area)
+
+    return [
+        (
+            group.name,
+            written(group.auc_before),
+            written(group.auc_after),
+            between(group, group.gap_before),
+            between(group, group.gap_after),
+        )
+        for group in roc.groups
+    ]
 
 
 # The trade-off ------------------------------------------------------------------------------------
