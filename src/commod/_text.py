@@ -129,7 +129,7 @@ def list_names(
     """Return names with commas; where there are more than `most`, the text says how many more.
 
     `n` is the number of all names, where `names` are the first of them. A name is cut after `width`
-    characters. It may have a remark in brackets. Where names have commas, semicolons separate them.
+    characters. It may have a remark in brackets. If names have commas, semicolons separate them.
 
     Examples
     --------
@@ -386,7 +386,7 @@ def distinct(
 ) -> str:
     """Return a number with enough digits to differ from a reference that it does not equal.
 
-    `digits` behind the point are the fewest. Where eight do not suffice, the number is written in
+    `digits` behind the point are the fewest. If eight do not suffice, the number is written in
     full.
 
     Examples

@@ -32,7 +32,7 @@ class InputError(CommodError, ValueError):
     *args : object
         The message.
     parameter : str, default=None
-        Python name of the parameter that is wrong; None where several or none are to blame. The
+        Python name of the parameter that is wrong; None if several or none are to blame. The
         message names the same parameter. A part such as ``sensitive_features['sex']`` is stored as
         its parameter, and a text that is no Python name as None.
 

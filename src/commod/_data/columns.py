@@ -42,7 +42,7 @@ class Coded:
     values: list[Any]
 
     def objects(self) -> NDArray[Any]:
-        """Return the value of each row, None where missing, as an array of objects (n,)."""
+        """Return the value of each row, None if missing, as an array of objects (n,)."""
         table = np.empty(len(self.values) + 1, dtype=object)
         table[:-1] = self.values
         return table[self.codes]
@@ -231,7 +231,7 @@ TYPE_NAMES = {"boolean": "true or false", "number": "numbers", "text": "text"}
 class Column:
     """One raw column of n rows: numbers, or categories as codes.
 
-    Where `kind` is "numeric", `values` (n,) are float64 with NaN for missing. Otherwise they are
+    If `kind` is "numeric", `values` (n,) are float64 with NaN for missing. Otherwise they are
     codes that index `categories`, with −1 for missing. A category may have no row.
 
     Examples
@@ -264,7 +264,7 @@ class Column:
         return replace(self, values=self.values[rows])
 
     def first_value(self) -> Scalar | None:
-        """Return the first value that is not missing; None where all values are."""
+        """Return the first value that is not missing; None if all values are."""
         first = self.values[~self.is_missing()][:1].tolist()
         if not first:
             return None
@@ -367,7 +367,7 @@ def read_columns(
 ) -> list[Column]:
     """Return the raw columns of a NumPy array, a pandas, polars or pyarrow frame, or nested lists.
 
-    Numbers become float64 with NaN where missing; beyond ±LARGEST they become ±LARGEST. Text,
+    Numbers become float64 with NaN if missing; beyond ±LARGEST they become ±LARGEST. Text,
     categories and booleans become codes of the values that occur. Infinite numbers, dates and
     nested values are refused.
 
@@ -398,7 +398,7 @@ def iter_columns(
 ) -> Iterator[Column]:
     """Yield the columns of `read_columns`, so that only one of them is in memory at a time.
 
-    Where `unread` is a list, a column of a frame that cannot be read is no error: the column is
+    If `unread` is a list, a column of a frame that cannot be read is not an error: the column is
     yielded as missing everywhere, and its name is appended to the list.
     """
     known = kinds or {}

@@ -65,7 +65,7 @@ class NumericTerms:
 class CategoryTerms:
     """The terms of a categorical column: points per category; None is "missing".
 
-    `types` are those of all values in the fit rows, also of rare ones; empty where not known.
+    `types` are those of all values in the fit rows, also of rare ones; empty if not known.
     """
 
     name: str
@@ -109,7 +109,7 @@ class BinTerms:
 
     @property
     def n_terms(self) -> int:
-        """Return the number of bins, plus 1 where "missing" has a term of its own."""
+        """Return the number of bins, plus 1 if "missing" has a term of its own."""
         return len(self.edges) + 1 + self.has_missing_term
 
     @property

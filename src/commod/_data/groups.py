@@ -45,9 +45,9 @@ MAX_NAMED_COLUMNS = 5  # a longer list of texts is read as groups of rows
 
 @dataclass(frozen=True)
 class Groups:
-    """The sensitive group of each row: `codes` (n,) index `labels`; −1 where it is not known.
+    """The sensitive group of each row: `codes` (n,) index `labels`; −1 if it is not known.
 
-    Where groups are intersections of several columns, `parts` holds the codes of each column.
+    If groups are intersections of several columns, `parts` holds the codes of each column.
     `probabilities` (n, n_groups) are those of the groups where users state them in place of
     groups; `codes` are then the most likely groups.
     """
@@ -72,7 +72,7 @@ class Groups:
     def count(self, rows: NDArray[np.bool_] | None = None) -> NDArray[np.intp]:
         """Return how many of some rows (n,) each group has, (n_groups,), without unknown rows.
 
-        Where probabilities are given, these are expected numbers, rounded.
+        If probabilities are given, these are expected numbers, rounded.
         """
         kept = slice(None) if rows is None else rows
         if self.probabilities is not None:
@@ -116,7 +116,7 @@ def read_groups(sensitive_features: Any, n_rows: int, unknown: str = "error") ->
 
 
 def read_groups_or_unknown(sensitive_features: Any, n_rows: int, unknown: str = "ignore") -> Groups:
-    """Return the sensitive group of each row, −1 where it is missing and `unknown` is "ignore"."""
+    """Return the sensitive group of each row, −1 if it is missing and `unknown` is "ignore"."""
     if isinstance(sensitive_features, Groups):
         is_stated = sensitive_features.probabilities is not None
         name = NAME if is_stated else "sensitive_features"
@@ -420,7 +420,7 @@ def _as_table(probabilities: Any) -> tuple[NDArray[np.float64], tuple[Hashable, 
     native = from_native(probabilities, NAME)
     labels: tuple[Hashable, ...] | None = None
     if isinstance(native, nw.DataFrame):
-        # pandas may have names that are no text
+        # pandas may have names that are not text
         labels = tuple(map(plain, getattr(probabilities, "columns", native.columns)))
         probabilities = native.to_numpy()
     elif isinstance(native, nw.Series):
@@ -566,8 +566,8 @@ class GroupedDecisions:
     """Checked decisions of n ≥ 1 rows; every array has shape (n,).
 
     `y_pred` and `y_true` hold the labels as they were passed. `decisions` and `outcomes` say where
-    these equal the positive label. `y_true` and `outcomes` are None where true labels are unknown.
-    `columns` are the control features; None where there are none.
+    these equal the positive label. `y_true` and `outcomes` are None if true labels are unknown.
+    `columns` are the control features; None if there are none.
     """
 
     y_pred: NDArray[Any]

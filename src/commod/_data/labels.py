@@ -121,7 +121,7 @@ def read_ranking_scores(values: Any, name: str) -> NDArray[np.float64]:
 
 
 def _numbers(values: Any, name: str) -> NDArray[np.float64]:
-    """Return one number per row, shape (n,): NaN where missing, infinity beyond all floats."""
+    """Return one number per row, shape (n,): NaN if missing, infinity beyond all floats."""
     array = one_dimensional(values, name)
     if array.dtype.kind in "fiub":
         return array.astype(np.float64)
@@ -195,7 +195,7 @@ def is_label_in(label: Any, known: Sequence[Any]) -> bool:
 
 
 def check_label_parameter(label: Any, parameter: str) -> None:
-    """Refuse a label that is no single value; None stands for the default."""
+    """Refuse a label that is not a single value; None stands for the default."""
     if label is not None and not is_label_in(label, [plain(label)]):
         raise InputTypeError(
             f"{parameter}={shown(label)} cannot be a label: pass one number, text or boolean.",

@@ -16,7 +16,7 @@ from commod.exceptions import InputError, InputTypeError
 def check_number_parameter(value: Any, name: str, kinds: Any, **limits: Any) -> Any:
     """Return a finite number that scikit-learn's `check_scalar` accepts; errors name the parameter.
 
-    True and False are no numbers here.
+    True and False are not numbers here.
 
     Examples
     --------
@@ -52,7 +52,7 @@ NUMBERS: dict[str, tuple[tuple[type, ...], dict[str, Any]]] = {  # types and lim
 
 
 def check_numbers(kind: str, **values: Any) -> None:
-    """Refuse parameters, by their names, that are no numbers of this kind of NUMBERS.
+    """Refuse parameters, by their names, that are not numbers of this kind of NUMBERS.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def check_number(
 ) -> None:
     """Raise InputError unless the attribute `name` is a finite number from `low` to `high`.
 
-    With `include` "right", `low` itself is refused. Where the number `is_share`, the error of a
+    With `include` "right", `low` itself is refused. If the number `is_share`, the error of a
     percentage names the share to pass instead.
 
     Examples
@@ -122,7 +122,7 @@ def check_choice(value: Any, name: str, choices: Iterable[str]) -> str:
 
 
 def check_flag(value: Any, name: str, *, optional: bool = False) -> bool | None:
-    """Return the value if it is True or False, or None where that is allowed.
+    """Return the value if it is True or False, or None if that is allowed.
 
     Examples
     --------

@@ -166,7 +166,7 @@ def _values(column: Column) -> NDArray[np.intp]:
 
 
 def _bins(values: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the bin of each number, from 1, and 0 where missing; few values are their own bins."""
+    """Return the bin of each number, from 1, and 0 if missing; few values are their own bins."""
     bins = np.zeros(len(values), dtype=np.intp)
     is_known = ~np.isnan(values)
     known = values[is_known]

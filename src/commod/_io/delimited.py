@@ -351,7 +351,7 @@ def _spells_missing(name: str) -> str:
 def misfit_condition(name: str, kind: str, *, is_corrected: bool) -> str:
     """Return the SQL condition that a value of a text column is not of the kind.
 
-    The condition is NULL where the field is empty.
+    The condition is NULL if the field is empty.
     """
     column = quoted(name)
     condition = f"NOT regexp_full_match({column}, '{_pattern(kind, is_corrected)}')"

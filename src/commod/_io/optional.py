@@ -31,7 +31,7 @@ def import_optional(package: str, extra: str, purpose: str) -> Any:
 
 
 def why_no_jax(method: str) -> str | None:
-    """Return why a method that is trained with JAX cannot run here; None where JAX is installed.
+    """Return why a method that is trained with JAX cannot run here; None if JAX is installed.
 
     Examples
     --------

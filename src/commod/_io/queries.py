@@ -173,7 +173,7 @@ def run_interruptibly(
 ) -> Result:
     """Return the result of `work`, which runs in its own thread; raise its error.
 
-    Where the wait is broken off, for example by Ctrl-C, `interrupt` is called until the work ends.
+    If the wait is broken off, for example by Ctrl-C, `interrupt` is called until the work ends.
     Work that has not ended after `PATIENCE` seconds is abandoned: its thread runs on, and
     `has_abandoned_work` returns True from then on. Do not use again what the work uses.
 

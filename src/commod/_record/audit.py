@@ -21,7 +21,7 @@ REPORT_SCHEMA = "commod.report/1"
 class Gap:
     """One figure of the update on the rows of the fit and on the audited rows.
 
-    `difference` is `test` minus `fit`. None where a figure is undefined or not known.
+    `difference` is `test` minus `fit`. None if a figure is undefined or not known.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Shipped:
 
     - `patch_sha256`: of the patch file; `audit_digest`: of the audit, as the patch carries it.
     - `base_digest`: fingerprint of the base model. `scores_digest`: SHA-256 of its scores on the
-      fit rows. None where not known.
+      fit rows. None if not known.
     - `n_fit_rows`: rows that `fit` got. The figures of the fit are of `n_figure_rows` of them,
       which `fit_rows` names ("fit rows", or "held-out rows" with `confidence`). `n_test_rows`: rows
       of the audit.
@@ -45,11 +45,11 @@ class Shipped:
       rows are then most likely the fit rows, and the gap says nothing about new people.
     - `n_groups_left_out`, `n_people_left_out`: groups too small for the constraint of the fit.
     - `versions`: of Python and packages when the patch was made.
-    - `promised`: whether the target is promised for new people; None where this was not asked for.
+    - `promised`: whether the target is promised for new people; None if this was not asked for.
     - `positive_label`: the label whose rates are compared.
-    - `score_is_for`: the label that a high score predicts; None where not known.
+    - `score_is_for`: the label that a high score predicts; None if not known.
     - `constraints`, `target`: the first constraint and its bound; `further`: the other ones.
-    - `by`: who saved the patch; None where not known.
+    - `by`: who saved the patch; None if not known.
     """
 
     patch_sha256: str
@@ -86,7 +86,7 @@ class Shipped:
 class FurtherConstraint:
     """A constraint that a request states beside its first one.
 
-    `constraints` is its name, with its condition; `bound` is a floor or a ceiling, None where none
+    `constraints` is its name, with its condition; `bound` is a floor or a ceiling, None if none
     is stated.
 
     Examples
@@ -103,7 +103,7 @@ class FurtherConstraint:
 class StratumGroup:
     """One group of a stratum: its people and, for each measure, the value before and after.
 
-    A value is None where it is undefined.
+    A value is None if it is undefined.
     """
 
     name: str
@@ -254,7 +254,7 @@ class UnknownGroups:
     """How fair decisions could be, whatever the groups of `n_unknown` people are.
 
     The requested metric rests on the `n_known` people of the compared groups. Over all assignments
-    of the others to groups, it lies from `low` to `high`, before and after the update; None where
+    of the others to groups, it lies from `low` to `high`, before and after the update; None if
     that is not known. `is_exact`: both ends can occur; otherwise they are proven bounds.
     """
 
@@ -375,7 +375,7 @@ class ChangeSummary:
 class Limit:
     """The fewest changes that reach the same fairness, even with the sensitive features in hand.
 
-    All counts are of the groups that are compared. A count is None where it is undefined or where
+    All counts are of the groups that are compared. A count is None if it is undefined or where
     no number of changes is enough.
 
     - `n_changes`: the changes that the update makes.
@@ -387,7 +387,7 @@ class Limit:
     - `n_constraints`: how many constraints are kept at once. "The same fairness" is then the value
       reached for the first one; the others keep their bounds, or the values reached.
     - `blind`: an estimate of the fewest changes for the same fairness without reading the group,
-      with an interval of the audit's level. Its value is None where the estimated rule does not
+      with an interval of the audit's level. Its value is None if the estimated rule does not
       reach this fairness, and `high` where some samples of the people do not. `blind` is None
       where it was not requested.
     """
@@ -554,8 +554,8 @@ class Provenance:
     """Where the figures come from: versions, settings, digests (SHA-256).
 
     `reads_group`: whether the update reads each person's group, or a column that determines the
-    group, to decide. `is_randomised`: whether it decides by random draws. None where not known.
-    `ledger_lines` is None where the number would tell about people in groups of fewer than five.
+    group, to decide. `is_randomised`: whether it decides by random draws. None if not known.
+    `ledger_lines` is None if the number would tell about people in groups of fewer than five.
     """
 
     created: str
@@ -577,7 +577,7 @@ class Audit:
     unless they state their own. `answer` has the most important results as sentences. `notice` is
     set where most changes are losses, and says how many gains alone would reach the same fairness.
     `outscoring` has an entry for gains and one for losses, if there are any and base scores are
-    known. `expected` is None where the fit has no expectation, or one of another request. `roc` has
+    known. `expected` is None if the fit has no expectation, or one of another request. `roc` has
     the areas under and between the ROC curves of the groups; it needs true labels and scores.
 
     Examples

@@ -149,7 +149,7 @@ class EditRecord:
     """One step of the history: what was edited, when, by whom, and the figures around it.
 
     - `when`: the time in UTC, as ISO 8601 writes it.
-    - `by`, `note`: texts that the user gave; None where not given.
+    - `by`, `note`: texts that the user gave; None if not given.
     - `offset`: whether the offset was moved for the "target", or is as it was ("keep").
     - `refit`: whether all other terms were fitted again; `pinned` are the terms that the user
       pinned beside the edited ones.

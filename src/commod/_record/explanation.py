@@ -13,7 +13,7 @@ Direction = Literal["gain", "loss"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure and the two ends of its interval; None where undefined or not known."""
+    """A figure and the two ends of its interval; None if undefined or not known."""
 
     value: float | None
     low: float | None
@@ -24,7 +24,7 @@ class Estimate:
 class Condition:
     """One condition on a raw column: a range low ≤ x < high, or one of several values.
 
-    `low` or `high` is None where the range is open; `values` is None for a range. `missing` says
+    `low` or `high` is None if the range is open; `values` is None for a range. `missing` says
     whether a missing value satisfies the condition. If `negated`, x must be none of `values`.
     """
 
@@ -78,9 +78,9 @@ class CardLine:
     """One term of a scorecard and the points that it adds to the sum.
 
     `unit` is "per unit" for a number, "" otherwise. `counted` is what points per unit are
-    multiplied by, such as "age − 45"; "" for other terms, or where it is not known. `spread` is the
-    standard deviation, over the explained people, of what the term adds to the sum; None where not
-    measured. `concept` is the number of the concept that the term belongs to; None where several
+    multiplied by, such as "age − 45"; "" for other terms, or if it is not known. `spread` is the
+    standard deviation, over the explained people, of what the term adds to the sum; None if not
+    measured. `concept` is the number of the concept that the term belongs to; None if several
     share it.
     """
 
@@ -102,8 +102,8 @@ class CardLine:
 class Concept:
     """One concept and its points.
 
-    Where the sum of the card is r, the points of a concept are on −r: positive points push towards
-    a change. Where the sum is evidence, they are points on the evidence, as those of the card.
+    If the sum of the card is r, the points of a concept are on −r: positive points push towards
+    a change. If the sum is evidence, they are points on the evidence, as those of the card.
 
     A concept is active for a person where it adds more to −r than its mean on the fit rows.
     `change_if_active` and `change_if_inactive` are shares of the explained people who change.
@@ -169,9 +169,9 @@ class Step:
     None for an update that is not a scorecard. `outscoring` is the share of pairs of the same group
     in which a person who gains has a higher base score than one who stays rejected;
     `outscoring_losses` that in which a person who loses has a lower one than one who does not.
-    Expected figures are those on as many new people as were fitted; None where not known.
+    Expected figures are those on as many new people as were fitted; None if not known.
     `blind_limit` estimates the share of changes that the same fairness needs without reading the
-    group; None where it was not estimated, or is out of reach.
+    group; None if it was not estimated, or is out of reach.
     """
 
     target: float | None
@@ -296,7 +296,7 @@ class RocFigures:
     the largest areas over all pairs of groups; their intervals and `chance_high` hold for all pairs
     together. `n_left_out` groups are compared, but smaller than those that are listed.
 
-    `n_bins` is the number of bins that scores were counted in, None where they were not: the
+    `n_bins` is the number of bins that scores were counted in, None if they were not: the
     intervals of areas then include the largest error that the bins can make.
     """
 

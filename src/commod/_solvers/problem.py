@@ -31,7 +31,7 @@ class TrainingRows:
 
     - `numeric` (n, p), by row, holds z-scores.
     - `codes` (n, q), by row, holds, for each of q columns of categories, the term that is present:
-      0 to c − 1, counted behind the numeric terms, or c where there is none.
+      0 to c − 1, counted behind the numeric terms, or c if there is none.
     - `code_mean` and `code_scale` (c,), shared, standardise the terms of categories.
     """
 

@@ -40,7 +40,7 @@ def share_interval(positives: ArrayLike, size: ArrayLike, alpha: float) -> tuple
     Returns
     -------
     low, high : ndarray
-        Within [0, 1]; NaN where `size` is 0.
+        Within [0, 1]; NaN if `size` is 0.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def ratio_lower_bound(
     Returns
     -------
     ndarray
-        At least 0; exactly 0 where x1 is 0.
+        At least 0; exactly 0 if x1 is 0.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def difference_upper_bound(
     Returns
     -------
     ndarray
-        At most 1; exactly 1 where everybody in group 1 and nobody in group 2 is positive.
+        At most 1; exactly 1 if everybody in group 1 and nobody in group 2 is positive.
 
     Examples
     --------
@@ -250,7 +250,7 @@ def _likeliest_p1(rate_1: Floats, rate_2: Floats, t: Floats, d: Floats) -> Float
     b = -(1 + t + pooled + d * (t + 2)) * scale
     c = (d * d + d * (2 * rate_1 + t + 1) + pooled) * scale
     e = -3 * rate_1 * d * (1 + d) * scale
-    square = np.maximum(b * b - c, TINY)  # 0 where all three roots are -b
+    square = np.maximum(b * b - c, TINY)  # 0 if all three roots are -b
     spread = np.sqrt(square)
     sine = (b * (b * b - 1.5 * c) + e / 2) / (spread * square)
     return 2 * spread * np.sin(np.arcsin(np.clip(sine, -1, 1)) / 3) - b
@@ -320,7 +320,7 @@ def exact_share_interval(
     Returns
     -------
     low, high : ndarray
-        Within [0, 1]; NaN where `size` is 0.
+        Within [0, 1]; NaN if `size` is 0.
 
     Examples
     --------

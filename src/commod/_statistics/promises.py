@@ -144,7 +144,7 @@ def _largest_sum(gaps: Floats, bounds: Floats, *, is_upper: bool) -> Floats:
 
 
 def _gaps(pairs: tuple[Floats, Floats, Floats, Floats]) -> Floats:
-    """Return the observed difference of the rates of each pair; NaN where a cell is empty."""
+    """Return the observed difference of the rates of each pair; NaN if a cell is empty."""
     x1, n1, x2, n2 = pairs
     with np.errstate(divide="ignore", invalid="ignore"):
         return x1 / n1 - x2 / n2
@@ -266,8 +266,8 @@ def rows_factor(
     Returns
     -------
     float
-        Above 1 where the promise fails. Infinite where the observed value is not fairer than the
-        target, so that no number of rows would be enough. NaN where a cell is empty or there is
+        Above 1 if the promise fails. Infinite where the observed value is not fairer than the
+        target, so that no number of rows would be enough. NaN if a cell is empty or there is
         only one group.
 
     Notes
@@ -531,7 +531,7 @@ class _CountedRate(NamedTuple):
         return lowest[i], highest[j]
 
     def lowest_ratio(self) -> float:
-        """Return the lowest ratio of two rates; NaN where nobody can have a positive decision."""
+        """Return the lowest ratio of two rates; NaN if nobody can have a positive decision."""
         low, high = self._pairs()
         return float((low / np.maximum(high, TINY_RATE)).min()) if high.any() else float("nan")
 
@@ -605,7 +605,7 @@ def calibrated_interval(
     constraints : str or Constraint
         A constraint on ratios or differences of rates of all people.
     row : array of shape (n,)
-        The rate that counts each person, −1 where none does.
+        The rate that counts each person, −1 if none does.
     decisions : array of shape (n,)
     probabilities : array of shape (n, n_groups)
     weight : array of shape (n,)

@@ -147,7 +147,7 @@ def reliability_error(scores: Floats, label: Mask, weight: Floats) -> float:
 # 3. The map itself is learned on all rows with these knots. One map is easier to read than the mean
 #    of five, and its figures, which are out-of-fold, describe maps of four fifths of the rows.
 #
-# Every line rises by at least `MIN_SLOPE`, so people keep their order. Where the true labels would
+# Every line rises by at least `MIN_SLOPE`, so people keep their order. If the true labels would
 # put people onto the other side of the threshold, the map holds them next to the threshold.
 
 N_FOLDS = 5
@@ -162,7 +162,7 @@ MAX_ROWS = 100_000  # that a map is learned on: it has some ten free numbers
 
 
 def too_few_text(label: Mask | None) -> str:
-    """Return why no map can be learned from true labels (n,); empty where it can.
+    """Return why no map can be learned from true labels (n,); empty if it can.
 
     Examples
     --------

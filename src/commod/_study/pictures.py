@@ -61,7 +61,7 @@ def efficient_expectations(
 ) -> tuple[list[float], list[float]] | None:
     """Return expected fairness and expected changes of the efficient updates, least fair first.
 
-    An update is efficient if no other one is expected to be as fair with fewer changes. None where
+    An update is efficient if no other one is expected to be as fair with fewer changes. None if
     nothing is expected.
     """
     known = frame.dropna(subset=["expected_fairness", "expected_change_rate"])

@@ -15,7 +15,7 @@ OTHERS = {
 _HIGHER = "have {} base scores for the favourable label than"
 _ONE = {"gain": "one who gains has the higher", "loss": "one who loses has the lower"}
 
-MAX_CHANGED = 0.5  # an update that changes a larger share of all decisions is no correction
+MAX_CHANGED = 0.5  # an update that changes a larger share of all decisions is not a correction
 EVIDENCE = (
     "The points are evidence about the groups that the constraint compares. Every method that must "
     "not read the group when it decides relies on such evidence."
@@ -47,7 +47,7 @@ def blind_limit_text(changes: Estimate, level: float) -> str:
 
 
 def most_change_text(change_rate: float) -> str:
-    """Return the sentence that more than half of all decisions change; empty where they do not.
+    """Return the sentence that more than half of all decisions change; empty if they do not.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def codes_text(columns: Sequence[str], way_out: str = "") -> str:
 
 
 def outscoring_text(change: str, figure: Estimate, level: float = 0.95) -> str:
-    """Return a sentence on the share of pairs of the same group; empty where it is undefined.
+    """Return a sentence on the share of pairs of the same group; empty if it is undefined.
 
     Examples
     --------

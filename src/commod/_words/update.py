@@ -42,7 +42,7 @@ class Goal:
     """A constraint in words and figures: before, after, and what is expected on new people.
 
     - `metric`: with the label that it counts; `meaning` spells out a rate among true labels.
-    - `bound`: None where only the metric is measured; `is_kept`: by the value after.
+    - `bound`: None if only the metric is measured; `is_kept`: by the value after.
     - `other_metric`, `other`: the metric of the other label, before and after; empty without.
     - `within`: the column of its condition; empty without. `n_strata` are compared.
     """
@@ -77,7 +77,7 @@ class AskedTarget:
       enough people to expect anything; `interval` is that of the first goal.
     - `is_missed`: whether a bound is missed on the rows; `is_reached`: as the attribute `reached_`.
     - `needed`: the smallest share of changes that reaches a missed target, infinite if none does,
-      NaN if it is not known; None where nobody asks.
+      NaN if it is not known; None if nobody asks.
     - `budget`, `caps`: shares that the user allows, the caps by the names of their parameters.
     """
 
@@ -121,10 +121,10 @@ class PromiseOutcome:
 
 @dataclass(frozen=True)
 class NeededChanges:
-    """The fewest changes that the same fairness needs; NaN where that is not known.
+    """The fewest changes that the same fairness needs; NaN if that is not known.
 
     `known_changed` and `known_share` are shares of the people whose group is known. `gains_only` is
-    the share that gains alone would need, None where nobody asks.
+    the share that gains alone would need, None if nobody asks.
     """
 
     n_fewest: float = NAN
@@ -175,7 +175,7 @@ class UpdateFacts:
 
     - `rows`: "fit rows" or "held-out rows".
     - `covered`: the groups that the constraint compares, with their numbers of held-out rows where
-      a promise names them; empty where all groups are compared. `not_covered` are the others.
+      a promise names them; empty if all groups are compared. `not_covered` are the others.
     - `outscoring`: the share of pairs for "gain" and for "loss".
     - `notes`: what a method says in its own words.
 
@@ -273,7 +273,7 @@ def _degenerate_text(facts: UpdateFacts) -> str:
 
 
 def _broken_promise_text(facts: UpdateFacts) -> str:
-    """Return which check of a promise failed, with numbers; empty where the promise holds."""
+    """Return which check of a promise failed, with numbers; empty if the promise holds."""
     test = facts.promise
     if test is None or not test.failure:
         return ""

@@ -42,7 +42,7 @@ def fewest_changes(
     """Return the fewest changes of decisions `before` (n,) that keep bounds, one per constraint.
 
     `moves` are those of `fewest_changes_of`: who may change, and how long the search may take.
-    None where nothing can be compared, or no decisions are enough.
+    None if nothing can be compared, or no decisions are enough.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def fewest_changes_of(
     is_rough: bool = False,
     any_tie: bool = False,
 ) -> Answer | None:
-    """Return the fewest changes that keep all bounds; None where no decisions do.
+    """Return the fewest changes that keep all bounds; None if no decisions do.
 
     `compared` holds comparisons, which are functions of the positives of the cells, and the bound
     of each: a fraction is exact, and a float is compared with values as they are rounded. `sizes`,
@@ -140,7 +140,7 @@ Rates = tuple[RateRowCounts, IntArray]
 
 
 def _as_rates(problem: MergedProblem, one: Bounded) -> list[Rates] | None:
-    """Return the measures of a comparison as rates; None where they are not rates."""
+    """Return the measures of a comparison as rates; None if they are not rates."""
     least = int(one.comparison.kind == "ratio")  # which is undefined where nobody is positive
     rates = [_rates_of(problem, table, least) for table in one.tables]
     known = [part for part in rates if part is not None]
@@ -169,7 +169,7 @@ def _rates_of(problem: MergedProblem, table: Measures, least: int) -> Rates | No
 def _solve_rates(
     one: Bounded, rates: Sequence[Rates], n_cells: int, prefer_high: bool, any_tie: bool
 ) -> IntArray | None:
-    """Return the moves (n_cells,) of the fewest changes in rates; None where no moves exist."""
+    """Return the moves (n_cells,) of the fewest changes in rates; None if no moves exist."""
     counts, kind = [part for part, _ in rates], one.comparison.kind
     if kind in ("floor", "ceiling"):
         after = _solve_threshold(counts[0], one.target, kind == "floor")
@@ -228,9 +228,9 @@ class _Search:
     queue: list[tuple[float, int, Levels, IntArray | None]] = field(default_factory=list)
 
     def run(self) -> Answer:
-        """Return the best moves (B,), None where none were found in time, and the lower bound.
+        """Return the best moves (B,), None if none were found in time, and the lower bound.
 
-        The lower bound is infinite where no moves keep every bound.
+        The lower bound is infinite if no moves keep every bound.
         """
         anywhere = (Window(0.0, math.inf),) * len(self.problem.bounded)
         self._push(anywhere, 0.0)
@@ -333,7 +333,7 @@ def _bottom(one: Bounded, highest: float) -> float:
 
 
 def _split(one: Bounded, moves: IntArray, low: float, high: float) -> float | None:
-    """Return a level that excludes the moves from both parts; None where they keep the bound."""
+    """Return a level that excludes the moves from both parts; None if they keep the bound."""
     values = one.tables[0].values(moves.astype(np.float64))
     if np.isnan(values).any():
         return None
@@ -367,7 +367,7 @@ class SeparableProblem:
 
     @classmethod
     def of(cls, problem: MergedProblem) -> SeparableProblem | None:
-        """Return the problem; None where groups share cells or move more than two."""
+        """Return the problem; None if groups share cells or move more than two."""
         if len(problem.bounded) != 1 or problem.bounded[0].is_linear:
             return None
         is_moved = problem.bounded[0].tables[0].counted
@@ -379,7 +379,7 @@ class SeparableProblem:
     def solve(self, window: Window, most_changes: float = math.inf) -> Answer:
         """Return the fewest changes that bring all numbers into the window.
 
-        The lower bound is infinite where no moves do, or not with at most `most_changes`.
+        The lower bound is infinite if no moves do, or not with at most `most_changes`.
         """
         moves = np.zeros(len(self.problem.n_up), dtype=np.int64)
         n_changes = 0

@@ -83,7 +83,7 @@ class Bounded:
         return value >= self.target if self._is_floor else value <= self.target
 
     def exact_value(self, moves: IntArray) -> Fraction | None:
-        """Return the value at the moves (B,); None where it is not defined."""
+        """Return the value at the moves (B,); None if it is not defined."""
         ranges = []
         for table in self.tables:
             numbers = exact_numbers(table, moves)
@@ -116,7 +116,7 @@ def exact_numbers(table: Measures, moves: IntArray) -> list[Fraction | None]:
 
 
 def _exact_sums(slopes: Floats, constant: Floats, moves: IntArray) -> list[Fraction]:
-    """Return weighted numbers of people; 0 where only rounded weights keep them above it."""
+    """Return weighted numbers of people; 0 if only rounded weights keep them above it."""
     counts, sums = moves.tolist(), []
     for weights, start in zip(slopes.tolist(), constant.tolist(), strict=True):
         parts = (Fraction(a) * z for a, z in zip(weights, counts, strict=True) if a)
@@ -272,7 +272,7 @@ def time_left(deadline: float) -> float:
 class Answer:
     """The fewest changes that were found, and how few are proven to be necessary.
 
-    - `moves`: how many more people of each cell are positive; None where no changes that keep all
+    - `moves`: how many more people of each cell are positive; None if no changes that keep all
       bounds were found in time. Their shape is that of the cells.
     - `lower_bound`: no decisions keep all bounds with fewer changes.
 
@@ -287,7 +287,7 @@ class Answer:
 
     @property
     def n_changes(self) -> int | None:
-        """Return how many changes the moves are; None where none were found in time."""
+        """Return how many changes the moves are; None if none were found in time."""
         return None if self.moves is None else int(np.abs(self.moves).sum())
 
     @property
@@ -344,7 +344,7 @@ def solve_program(
 ) -> Answer:
     """Return the fewest changes that keep every bound within the windows, one per comparison.
 
-    The lower bound is infinite where no moves do. Only moves with at most `most_changes` changes
+    The lower bound is infinite if no moves do. Only moves with at most `most_changes` changes
     are considered. The moves respect bounds up to the tolerance of HiGHS; `slack` tightens the
     bounds, in people. `is_rounded` solves the programme in real numbers and rounds the moves.
     """
@@ -356,7 +356,7 @@ def solve_program(
 
 
 def _add_bound(rows: _Rows, bounded: Bounded, window: Window | None, slack: float) -> bool:
-    """Add the rows of a bound; return False where no number is defined."""
+    """Add the rows of a bound; return False if no number is defined."""
     bound, kind = float(bounded.target), bounded.comparison.kind
     for table in bounded.tables:
         is_fixed = ~bottoms(table).any(axis=1)

@@ -280,9 +280,9 @@ def _columns(X: Any) -> dict[str, NDArray[Any]]:
 
 
 def _classes(content: bytes) -> NDArray[Any]:
-    """Return the labels in the order of the probabilities; 0 and 1 where the graph has none.
+    """Return the labels in the order of the probabilities; 0 and 1 if the graph has none.
 
-    A classifier node holds the labels as an attribute. Where skl2onnx uses plain operators
+    A classifier node holds the labels as an attribute. If skl2onnx uses plain operators
     instead, a constant holds them.
     """
     onnx = import_optional("onnx", "onnx", "Reading the classes of an .onnx file")

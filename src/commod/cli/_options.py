@@ -430,7 +430,7 @@ class Options:
     def label_parameters(self, known: list[Any], default: Any = None) -> dict[str, Any]:
         """Return `pos_label` and `favorable_label`, out of `known`.
 
-        Where neither is stated, `pos_label` is `default`; one of them stands for both.
+        If neither is stated, `pos_label` is `default`; one of them stands for both.
         """
         default = default if self.favorable is None else None
         return {

@@ -183,7 +183,7 @@ def print_audit(printer: Printer, audit: Audit) -> None:
 
 
 def _print_curves(printer: Printer, audit: Audit) -> None:
-    """Print the areas under and between the ROC curves of groups; nothing where not known."""
+    """Print the areas under and between the ROC curves of groups; nothing if not known."""
     if audit.roc is None:
         return
     from commod._reporting.render.texts import area_texts, roc_sentences
@@ -208,7 +208,7 @@ def write_report(printer: Printer, audit: Audit, path: Path | None) -> None:
 
 
 def target_holds(audit: Audit) -> bool | None:
-    """Return whether all bounds are kept after the update; None where none was stated."""
+    """Return whether all bounds are kept after the update; None if none was stated."""
     kept = [metric.is_kept for metric in audit.fairness if metric.is_kept is not None]
     return all(kept) if kept else None
 

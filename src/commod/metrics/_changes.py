@@ -318,7 +318,7 @@ Change = Literal["gain", "loss"]
 
 
 class PairShare(NamedTuple):
-    """A share of pairs and the two ends of its interval; NaN where undefined.
+    """A share of pairs and the two ends of its interval; NaN if undefined.
 
     Examples
     --------
@@ -408,7 +408,7 @@ def outscoring_probability(
     Returns
     -------
     OutscoringProbability
-        Its `value` is NaN where nobody changes, or everybody does. The interval is DeLong's; it is
+        Its `value` is NaN if nobody changes, or everybody does. The interval is DeLong's; it is
         NaN with fewer than two people on one side.
 
     Examples
@@ -504,7 +504,7 @@ class Sides:
         return self.rejected if change == "gain" else self.accepted
 
     def share(self, changed: Mask | Floats, change: Change) -> float:
-        """Return the probability over pairs of the same group; NaN where undefined.
+        """Return the probability over pairs of the same group; NaN if undefined.
 
         `changed` (n,) says whose decision changes, or how probable a change is.
         """
@@ -549,7 +549,7 @@ def _mean(values: Mask, weight: Floats) -> float:
 
 
 def as_pair_share(figure: Estimate) -> PairShare:
-    """Return a figure and its interval with NaN where they are not known."""
+    """Return a figure and its interval with NaN if they are not known."""
     ends = (math.nan if end is None else end for end in (figure.value, figure.low, figure.high))
     return PairShare(*ends)
 
@@ -715,6 +715,6 @@ def pair_share_interval(
     if not 1e-12 < share < 1 - 1e-12:
         widest = z * z / (n + z * z)  # Wilson's bound for 0 of n, and for n of n
         return (0.0, widest) if share < 0.5 else (1 - widest, 1.0)
-    variance = variance or share * (1 - share) / n  # 0 where all scores of a side are equal
+    variance = variance or share * (1 - share) / n  # 0 if all scores of a side are equal
     half_width = -z * math.sqrt(variance) / (share * (1 - share))
     return float(expit(logit(share) - half_width)), float(expit(logit(share) + half_width))

@@ -344,7 +344,7 @@ class Constraint:
     def value_from_counts(self, sizes: Any, positives: Any) -> Fraction | None:
         """Return the exact value from counts of shape (n_rate_rows, n_groups), no cell empty.
 
-        None where a ratio is undefined because nobody is positive.
+        None if a ratio is undefined because nobody is positive.
         """
         rows = (
             [Fraction(p, n) for p, n in zip(ps, ns, strict=True)]
@@ -703,7 +703,7 @@ def _condition_of_metric(within: Within | None) -> str:
 
 
 def missing_labels(constraint: Constraint, parameter: str = "y_true") -> InputError:
-    """Return the error for a constraint that needs true labels where there are none."""
+    """Return the error for a constraint that needs true labels if there are none."""
     return InputError(
         f"{constraint.name} compares decisions with true labels, but {parameter} is None. Pass "
         "the labels, or use demographic_parity, which needs none.",

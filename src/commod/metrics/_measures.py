@@ -24,7 +24,7 @@ EVERYBODY = Weights(1, 1, 1, 1)
 class Measure(NamedTuple):
     """A number of one group: a weighted sum of its confusion counts, divided by another one.
 
-    Where decisions do not move the denominator, the measure is linear in the numbers of positive
+    If decisions do not move the denominator, the measure is linear in the numbers of positive
     decisions. Otherwise both parts of the ratio move with the decisions.
 
     Examples
@@ -64,7 +64,7 @@ class Measure(NamedTuple):
 
     @property
     def label(self) -> bool | None:
-        """Return the true label of the people who count; None where both labels do."""
+        """Return the true label of the people who count; None if both labels do."""
         if not any(part.fp or part.tn for part in self.parts):
             return True
         if not any(part.tp or part.fn for part in self.parts):

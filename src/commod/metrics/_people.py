@@ -23,7 +23,7 @@ IntArray = NDArray[np.intp]
 Counts = NDArray[np.int64]
 Events = Mask | Floats  # where the event happened, or its probability
 
-Bound = float | Fraction | None  # of a constraint; None where there is none
+Bound = float | Fraction | None  # of a constraint; None if there is none
 
 LOOSER = 1e-9  # than values that were reached: they have 12 digits
 MAX_STRATA = 200  # that are compared: a search looks at each of them, and so do people
@@ -36,7 +36,7 @@ class People:
     - `constraints`: what is compared. The target of the first one may change from question to
       question, and the bounds of the others stand.
     - `group` (n,): the number of the group among `n_groups`; −1 for people whom nothing counts.
-    - `label` (n,): where the true label is positive; None where it is not known.
+    - `label` (n,): where the true label is positive; None if it is not known.
     - `weight` (n,): the sum of the weights of the people of a row; None: everybody has weight 1.
     - `strata`: those of the constraints that have a condition.
     - `probabilities` (n, G): those of the groups where these are not known; sums and rates are
@@ -113,12 +113,12 @@ class People:
 
     @property
     def row_label(self) -> IntArray:
-        """Return the true label of each row of cells, (R,): 1, 0, or −1 where both count."""
+        """Return the true label of each row of cells, (R,): 1, 0, or −1 if both count."""
         return self._rows[1]
 
     @property
     def row_strata(self) -> tuple[IntArray, ...]:
-        """Return the stratum of each row, (R,), for each constraint; −1 where it is left out."""
+        """Return the stratum of each row, (R,), for each constraint; −1 if it is left out."""
         return self._rows[2]
 
     @cached_property
@@ -226,7 +226,7 @@ class People:
     # -- what holds ----------------------------------------------------------------------------
 
     def fairness(self, decisions: Events) -> float:
-        """Return the metric of the first constraint; NaN where it is not defined.
+        """Return the metric of the first constraint; NaN if it is not defined.
 
         Probabilities of a positive decision give the metric of expected rates.
         """
@@ -326,7 +326,7 @@ def loosened(constraint: Constraint, bound: Bound, value: float | None) -> Bound
 
 @dataclass(frozen=True)
 class Strata:
-    """The strata of one constraint: `codes` (n,) index `labels`; −1 where a stratum is left out.
+    """The strata of one constraint: `codes` (n,) index `labels`; −1 if a stratum is left out.
 
     `is_compared` (n_strata, G) says which groups have enough rows there. `n_left_out` is the number
     of strata that are left out, because fewer groups than the constraint needs are large enough.

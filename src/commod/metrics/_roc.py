@@ -90,7 +90,7 @@ class ScoreCells:
     def area(self, level: float) -> Estimate:
         """Return the area under the curve, with DeLong's interval on the logit scale.
 
-        With weights, the variance is that of weighted means. Where the scores separate the labels
+        With weights, the variance is that of weighted means. If the scores separate the labels
         without error, the interval is that of no error among the smaller label.
 
         Examples
@@ -241,7 +241,7 @@ class RocCurve:
 def area_between(first: RocCurve, second: RocCurve) -> float:
     """Return the integral of the distance of two curves over [0, 1].
 
-    Within an interval both curves are straight. Where they cross inside it, the two triangles are
+    Within an interval both curves are straight. If they cross inside it, the two triangles are
     added.
 
     Examples
@@ -353,7 +353,7 @@ class ResampledCurves:
         # groups are resampled independently, so their variances add
         is_clear = difference**2 > CLEAR**2 * (self.variances[first] + self.variances[second])
         over = error @ (sign * is_clear) + size @ (~is_clear * 1.0)
-        # Where the difference is not clear, its sign may be that of the whole area instead.
+        # If the difference is not clear, its sign may be that of the whole area instead.
         likely = np.where(is_clear, sign, np.sign(difference.sum()))
         under = np.maximum(-(error @ sign), -(error @ likely))
         return over / N_POINTS, under / N_POINTS, size.mean(axis=1)
@@ -398,7 +398,7 @@ class RocGap(NamedTuple):
 
     `value` is never negative: chance alone makes it positive. If the true curves were equal, it
     would be `chance` on average, and at most `chance_high` with the probability (1 + level) / 2.
-    `low` and `high` are the interval of the true area. NaN where undefined.
+    `low` and `high` are the interval of the true area. NaN if undefined.
 
     Examples
     --------
@@ -516,7 +516,7 @@ def abroca(
     Returns
     -------
     float
-        Exact up to rounding: the curves are piecewise linear. NaN where there is one group only,
+        Exact up to rounding: the curves are piecewise linear. NaN if there is one group only,
         and where all people of a group have the same label; a `DataWarning` names that group.
 
     See Also

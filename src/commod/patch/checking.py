@@ -102,7 +102,7 @@ def reached_in(content: Content) -> list[FurtherReached]:
 
 
 def _check_constraints(content: Content) -> None:
-    """Refuse names that are no constraints, bounds out of range, and missing figures."""
+    """Refuse names that are not constraints, bounds out of range, and missing figures."""
     stated, asked, reached = stated_in(content), content.asked, content.reached
     for constraint, bound in stated:
         if bound is not None:
@@ -180,7 +180,7 @@ def _check_numbers(name: str, numbers: Iterable[float]) -> None:
 
 
 def _check_origin(content: Content) -> None:
-    """Check where a patch comes from; None where a file does not know it."""
+    """Check where a patch comes from; None if a file does not know it."""
     digests = {
         "columns": content.seen.digest,
         "an audit": content.audit,

@@ -150,7 +150,7 @@ class Ratio:
     The sum is r, unless `evidence` says how it becomes r. `concept_weights` (k,) are the weights of
     the concepts in the sum. `concept_intercepts` (k,) are the values of the concepts without any
     points. `may_raise` and `may_lower` are the gate of an update
-    with one direction: r is held at 1 where a decision may not change. So it is where
+    with one direction: r is held at 1 if a decision may not change. So it is where
     |score − threshold| > `max_margin`, unless that is None.
     """
 
@@ -178,7 +178,7 @@ class Ratio:
 class Base:
     """The base model: its class, and its digest where one could be computed.
 
-    `score` is the column of its scores, None where the model itself computed them.
+    `score` is the column of its scores, None if the model itself computed them.
     `scores_digest` is the SHA-256 of its scores on the fit rows.
     """
 
@@ -194,7 +194,7 @@ class Labels:
     """The two labels, and which of them is good for the person.
 
     `positive` is the label that the score predicts: the base decision where score > threshold.
-    `counted` is the label whose rates the constraint compares; None where that is `positive`.
+    `counted` is the label whose rates the constraint compares; None if that is `positive`.
     """
 
     negative: Value
@@ -239,7 +239,7 @@ class PatchRequest:
 
 @dataclass(frozen=True)
 class FurtherReached:
-    """The metric of a further constraint before and after; None where it is unknown."""
+    """The metric of a further constraint before and after; None if it is unknown."""
 
     before: float | None
     after: float | None
@@ -316,9 +316,9 @@ class Content:
     """The content of a patch. A file adds the digest of this content.
 
     `audit` is the digest of the audit that belongs to the patch. `versions` are those of Python and
-    of packages. Both are None where not known, and so is `left_out`. `score_edit` says which scores
+    of packages. Both are None if not known, and so is `left_out`. `score_edit` says which scores
     the patch edits: those of changed decisions only, or all. `calibration` maps edited scores to
-    calibrated probabilities; None where true labels were not known. `history` has the edits by
+    calibrated probabilities; None if true labels were not known. `history` has the edits by
     hand, oldest first. `by` is who saved the patch.
     """
 
@@ -452,7 +452,7 @@ def _of_score(spec: ColumnTerms, own: Sequence[TermPoints]) -> Column:
 
 
 def rule_of(content: Content) -> EvidenceRule | None:
-    """Return how the sum of the points becomes r; None where the sum is r."""
+    """Return how the sum of the points becomes r; None if the sum is r."""
     ratio, above = content.ratio, content.labels.favorable_above
     if ratio.evidence is None:
         return None

@@ -59,7 +59,7 @@ TOP_IF_ANY = ("history", "by")  # edits by hand, and who saved the patch
 
 
 def version_of(schema: Any) -> int:
-    """Return the version that a file states; refuse what is no patch, and a newer version.
+    """Return the version that a file states; refuse what is not a patch, and a newer version.
 
     Examples
     --------

@@ -215,7 +215,7 @@ class Patch:
             A score that is missing or outside [0, 1] gives NULL for score, decision and direction,
             False for changed, and NULL for the calibrated probability and for r.
 
-            `commod_r` is the ratio that `update.ratio` returns. It is 1 where the patch forbids a
+            `commod_r` is the ratio that `update.ratio` returns. It is 1 if the patch forbids a
             change in that direction.
 
         Notes
@@ -277,7 +277,7 @@ class Patch:
     def to_onnx(self, *, calibrated: bool = False) -> Any:
         """Return the edit of the score as an ONNX model in double precision.
 
-        Inputs, one value per row: `score` and the numbers the patch reads (double, NaN where
+        Inputs, one value per row: `score` and the numbers the patch reads (double, NaN if
         missing) and its categories (text); `onnx_inputs` makes them of a frame. Outputs:
         `commod_score` (double, NaN without a base score), `commod_decision` (1 positive, 0
         negative, -1 without a base score) and `commod_changed`. With `calibrated`, there is a

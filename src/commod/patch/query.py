@@ -33,7 +33,7 @@ class Dialect:
         How to write a double: with an exponent, as a cast of that, or as a cast of text.
     collation : str or None
         The collation that compares text byte by byte, whatever the column's own collation is.
-        None where text is compared as bytes instead.
+        None if text is compared as bytes instead.
     has_booleans, pads_text, refuses_underflow : bool
         It has TRUE and FALSE; it treats 'a' and 'a ' as equal; a product that rounds to 0 is an
         error.
@@ -78,7 +78,7 @@ DIALECTS = {
 class Query:
     """Parts of a query in one dialect, and the stages in which its work columns are computed.
 
-    Where a dialect can drop columns, each stage is a CTE that adds some to those before it; else
+    If a dialect can drop columns, each stage is a CTE that adds some to those before it; else
     each is a lateral subquery beside the table. Work columns are seen in neither result.
 
     Parameters
@@ -86,7 +86,7 @@ class Query:
     dialect : str
         One of `DIALECTS`.
     table : str
-        A name as the dialect writes it, quoted and dotted where needed.
+        A name as the dialect writes it, quoted and dotted if needed.
     taken : iterable of str
         Names of columns that the table is known to have.
 

@@ -137,7 +137,7 @@ def every_method(
 
 
 def _reason_against(update: BaseUpdate) -> str | None:
-    """Return why a method does not fit its base model or constraint; None where it does."""
+    """Return why a method does not fit its base model or constraint; None if it does."""
     if isinstance(update, ThresholdOptimizer) and find_spec("fairlearn") is None:
         return "ThresholdOptimizer needs Fairlearn: pip install fairlearn."
     if isinstance(update, COMMOD | TrainedRival) and (reason := why_no_jax(type(update).__name__)):

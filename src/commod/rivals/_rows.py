@@ -85,7 +85,7 @@ class DecisionRows(ReadRows):
 
     @property
     def group_index(self) -> Codes:
-        """Return the group of each row, shape (n,), as an index: 0 where the group is unknown."""
+        """Return the group of each row, shape (n,), as an index: 0 if the group is unknown."""
         assert self.group is not None
         return np.maximum(self.group, 0)
 
@@ -105,7 +105,7 @@ class RivalFitRows(DecisionRows):
         The values of the groups in the constraint. A rival that decides without groups must not
         store them.
     label : ndarray of shape (n,), or None
-        Whether the true label is the positive one; None where `fit` got no y.
+        Whether the true label is the positive one; None if `fit` got no y.
     weight : ndarray of shape (n,)
         The sample weights; ones where `fit` got none.
 

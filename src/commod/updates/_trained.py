@@ -239,7 +239,7 @@ def call_all(stores: list[Callable[[], None]], n_rows: int) -> None:
 def check_trainable(constraints: Sequence[Constraint]) -> None:
     """Refuse constraints that no adversary stands for.
 
-    Where an adversary fails, a score is independent of the group, among people who are chosen
+    If an adversary fails, a score is independent of the group, among people who are chosen
     before anything is decided. So an adversary stands for rates that are equal among such people.
     It knows no minimum, and no rate among people whom the decisions choose, such as the precision.
     """

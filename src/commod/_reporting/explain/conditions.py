@@ -333,7 +333,7 @@ def _range_candidates(
     for or_missing in (False, True) if has_missing.any() else (False,):
         covered = inside + or_missing * missing[:, :, None]
         costs = np.where(is_bounded, 1.0 + SECOND_BOUND_COST, 1.0) + QUALIFIER_COST * or_missing
-        # A range that everybody satisfies is no condition.
+        # A range that everybody satisfies is not a condition.
         combine = np.logical_and if or_missing else np.logical_or
         allowed = ~is_beyond & combine(~is_everything, has_missing[:, None])
         quality = search.quality(covered, cost + costs) * allowed
@@ -383,7 +383,7 @@ def _list_candidates(
         ratio = np.maximum(ratio, search.f_measure(covered).max(axis=2, keepdims=True))
     quality, acceptable = search.quality(covered, cost + costs), search.is_acceptable(covered)
     yield from _best_lists(binned, order, costs, quality, acceptable)
-    # Where the best list is not acceptable, take the categories with the highest precision first.
+    # If the best list is not acceptable, take the categories with the highest precision first.
     best = quality.argmax(axis=2)[:, :, None]
     again = ~np.take_along_axis(acceptable, best, axis=2)
     if again.any():

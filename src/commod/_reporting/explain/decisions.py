@@ -144,7 +144,7 @@ def decisions_of_update(
         "card": None if maker is None else maker.card(level),
         "scorecard": scorecard,
         "request": update.request(),
-        "unread_columns": update._unread_columns(),  # such a column is no reason for a change
+        "unread_columns": update._unread_columns(),  # such a column is not a reason for a change
     }
 
 
@@ -153,7 +153,7 @@ def settings_of(update: BaseUpdate | None) -> dict[str, str]:
     params = {} if update is None else update._fitted_params()
     texts = {name: v if isinstance(v, str) else repr(v) for name, v in params.items()}
     return {
-        # An address in memory is no setting, and it differs each time.
+        # An address in memory is not a setting, and it differs each time.
         name: type(params[name]).__name__ if " at 0x" in text else shorten(text, LONGEST_SETTING)
         for name, text in texts.items()
         if name != "estimator"

@@ -204,10 +204,10 @@ class Explanation:
     scores_before, scores_after : ndarray of shape (n,), or None
         Scores in [0, 1] of the label that the base score predicts.
     scores_calibrated : ndarray of shape (n,), or None
-        The edited scores as calibrated probabilities; None where the update has none.
+        The edited scores as calibrated probabilities; None if the update has none.
     ratio, raw_ratio : ndarray of shape (n,), or None
         The r that acts on each person, and the sum of the points. The sum is r before it is held at
-        1 where a decision must not change. Where the scorecard has a rule, the sum is evidence.
+        1 if a decision must not change. If the scorecard has a rule, the sum is evidence.
     card : Card or None
         The total scorecard and its concepts; None without a scorecard.
     scorecard : Scorecard or None
@@ -258,7 +258,7 @@ class Explanation:
     settings: dict[str, str]
     segments: Segments
     segment_of: Index
-    _update: Any = field(repr=False)  # None where only the decisions are known
+    _update: Any = field(repr=False)  # None if only the decisions are known
     X: Any = field(repr=False)
     _ranges: dict[str, tuple[float, float]] = field(default_factory=dict, repr=False)
 
@@ -284,7 +284,7 @@ class Explanation:
 
     @property
     def expected(self) -> ExpectedOnNewPeople | None:
-        """Return what the fit expects on new people; None where it has no expectation."""
+        """Return what the fit expects on new people; None if it has no expectation."""
         return expected_of(self._update)
 
     @property
@@ -317,7 +317,7 @@ class Explanation:
     def concept_of(self, rows: Any) -> Index:
         """Return the concept that pushed each given row most towards its change, shape (m,).
 
-        The result is −1 where the decision does not change, where no concept pushes towards the
+        The result is −1 if the decision does not change, where no concept pushes towards the
         change, and where there is no scorecard.
         """
         rows = self._positions(rows)
@@ -377,7 +377,7 @@ class Explanation:
         >>> why.person(4) == why.person(id="P4")
         True
         """
-        self._scorecard()  # refuses where there is none
+        self._scorecard()  # refuses if there is none
         (row,) = self._positions([self._row_of(row, id)]).tolist()
         assert self.ratio is not None and self.raw_ratio is not None
         assert self.scores_before is not None and self.scores_after is not None
@@ -492,7 +492,7 @@ class Explanation:
         return int(position)
 
     def _id_of(self, row: int) -> Any:
-        """Return the label of a row in the index of X; None where the index counts from 0."""
+        """Return the label of a row in the index of X; None if the index counts from 0."""
         index = self.index
         if index is None or np.array_equal(index, np.arange(self.n)):
             return None
@@ -536,7 +536,7 @@ class Explanation:
         return self.before == (self.pos_label == self.favorable_label)
 
     def _why_closed(self, row: int) -> str | None:
-        """Return why a decision could not change; None where it could."""
+        """Return why a decision could not change; None if it could."""
         assert self.scores_before is not None
         allowed, rule = self._update._allowed_changes(), self._scorecard().rule
         is_favorable = self._favorable[row]
@@ -650,7 +650,7 @@ def _concept_line(card: Card, concept: Concept) -> str:
 
 
 def segment_tables(segments: Segments) -> list[Table]:
-    """Return the segments as a table of a notebook; an empty list where there are none."""
+    """Return the segments as a table of a notebook; an empty list if there are none."""
     if not segments.segments:
         return []
     rows = [
@@ -687,7 +687,7 @@ def _term_table(caption: str, terms: Sequence[CardLine]) -> Table:
 
 
 def expected_of(update: BaseUpdate | None) -> ExpectedOnNewPeople | None:
-    """Return the figures that are expected on new people; None where the update has none.
+    """Return the figures that are expected on new people; None if the update has none.
 
     Examples
     --------

@@ -81,7 +81,7 @@ class Person:
     ----------
     row : int
     id : label or None
-        The label of the row in the index of X; None where the index counts from 0.
+        The label of the row in the index of X; None if the index counts from 0.
     before, after : label
         The decisions.
     direction : {"gain", "loss"} or None
@@ -89,15 +89,15 @@ class Person:
         The r that acts, and the sum of the points: r before it is held at 1, or the evidence.
     score_before, score_after : float
     closed : str or None
-        Why the decision could not change; None where it could.
+        Why the decision could not change; None if it could.
     start : float
-        r with the mean points of the fit rows. Where the points are evidence: of a person with the
+        r with the mean points of the fit rows. If the points are evidence: of a person with the
         same base decision, at the mean distance from the threshold.
     contributions : tuple of Contribution
         r = start + the sum of their points; also for a person whose r is held at 1, who would have
         this r otherwise. The strongest push towards the actual decision comes first.
     cut : float or None
-        Where the points are evidence, the sum of points beyond which this decision changes: above
+        If the points are evidence, the sum of points beyond which this decision changes: above
         it if it is positive (a gain), below it if it is negative (a loss). None without evidence.
     kept_by : tuple of Alternative
         For a changed decision, the smallest change of each single column that would have kept it.

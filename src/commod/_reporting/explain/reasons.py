@@ -1,12 +1,12 @@
 """Compute what each raw column adds to r, row by row, and write the strongest as reasons.
 
 A column counts by the distance of its points from their mean over the fit rows, so that a value
-that most people have is no reason. That is, r = start + Σ contributions, where `start` is r with
-the mean points of the fit rows. Where the sum of the points is evidence, a point pushes people with
+that most people have is not a reason. That is, r = start + Σ contributions, where `start` is r with
+the mean points of the fit rows. If the sum of the points is evidence, a point pushes people with
 the unfavourable base decision and people with the favourable one in opposite directions.
 
 The means come from the scorecard alone, and do not depend on which rows are explained together. A
-scorecard knows the mean of every number, and the mean of every concept. Where several columns of
+scorecard knows the mean of every number, and the mean of every concept. If several columns of
 categories or bins share a concept, only the mean of their sum is known; `_distribute` splits it.
 """
 
@@ -35,7 +35,7 @@ MISSING_SHARE = 0.1  # an upper estimate of the share of missing values
 def ratio_per_point(rule: EvidenceRule | None, favorable: Mask) -> Floats:
     """Return what one point of a scorecard adds to the r of each person, shape (n,).
 
-    It is 1 where the sum of the points is r. Where the sum is evidence, it is −1 / cut for people
+    It is 1 if the sum of the points is r. If the sum is evidence, it is −1 / cut for people
     with the unfavourable base decision, and 1 / cut for people with the favourable one.
 
     Examples
@@ -203,7 +203,7 @@ def strongest_reasons(
 ) -> list[str]:
     """Return the strongest contributions of each row as text, without negligible ones.
 
-    `sign` (n,) is −1 where negative contributions are reasons, and 1 where positive ones are.
+    `sign` (n,) is −1 if negative contributions are reasons, and 1 if positive ones are.
     """
     contributions = [
         (column, added) for column, added in parts.contributions(columns) if column.name not in skip
@@ -230,7 +230,7 @@ def _texts(column: Column, added: Floats) -> list[str]:
 
 
 def values_of(column: Column) -> list[Value | None]:
-    """Return the values of a column as plain Python, None where missing."""
+    """Return the values of a column as plain Python, None if missing."""
     if column.kind == "category":
         table = np.array([*column.categories, None], dtype=object)
         return table[column.values].tolist()

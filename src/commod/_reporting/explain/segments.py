@@ -296,7 +296,7 @@ def _cover_changes(
 
 
 def _next_rule(search: RuleSearch) -> Rule | None:
-    """Return the best reliable rule, refined if that is reliable, too; None where there is none."""
+    """Return the best reliable rule, refined if that is reliable, too; None if there is none."""
     for rule in best_rules_by_length(search):
         if _is_reliable(rule, search):
             refined = refine(search, rule)

@@ -464,45 +464,42 @@ def quality(audit: _record.Audit, summary: _record.Quality) -> ReportTable:
 
 def agreement(audit: _record.Audit, scores: _record.Agreement) -> ReportTable:
     """Return how close the scores before and after are."""
-    rank = scores.rank_correlation
-    return table_of(
+    distance, rank = scores.mean_absolute_difference, scores.rank_correlation
+    return ReportTable(
         "agreement",
         "How close the edited scores are to the base model's scores, on the "
         f"{texts.evaluated_rows(audit)}.",
+        ("Measure", "Value"),
         (
-            ("Share of identical scores", figure(scores.share_identical, percent)),
-            ("Mean absolute difference", figure(scores.mean_absolute_difference, three_digits)),
-            ("Correlation", figure(scores.correlation, three_digits, "undefined here")),
-            ("Rank correlation", figure(rank, three_digits, "not measured")),
+            (text("Share of identical scores"), figure(scores.share_identical, percent)),
+            (text("Mean absolute difference"), figure(distance, three_digits)),
+            (text("Correlation"), figure(scores.correlation, three_digits, "undefined here")),
+            (text("Rank correlation"), figure(rank, three_digits, "not measured")),
         ),
-        (("Measure", lambda row: text(row[0])), ("Value", lambda row: row[1])),
         sortable=False,
     )
 
 
 def calibration(audit: _record.Audit, curves: _record.Calibration) -> ReportTable:
     """Return mean scores and observed shares, before and after."""
-    bins = [
-        (f"{when} {i}", score_bin)
-        for when, group in (
-            ("before", curves.before),
-            ("after", curves.after),
-            ("calibrated", curves.calibrated),
-        )
-        for i, score_bin in enumerate(group, start=1)
-    ]
-    return table_of(
+    kinds = {"before": curves.before, "after": curves.after, "calibrated": curves.calibrated}
+    return ReportTable(
         "calibration",
         "People with similar scores: their mean score, and the share with "
         f"{texts.score_label(audit.request)}. {texts.measured(audit)}",
-        bins,
-        (
-            ("Scores", lambda row: text(row[0])),
-            ("People", lambda row: figure(row[1].n)),
-            ("Mean score", lambda row: figure(row[1].mean_score, three_digits)),
-            ("Observed share", lambda row: interval(row[1].observed)),
+        ("Scores", "People", "Mean score", "Observed share"),
+        tuple(
+            (text(f"{when} {i}"), *_calibration_cells(one))
+            for when, bins in kinds.items()
+            for i, one in enumerate(bins, start=1)
         ),
     )
+
+
+def _calibration_cells(people: _record.CalibrationBin) -> tuple[Cell, ...]:
+    """Return the number of people, their mean score, and the observed share."""
+    score = figure(people.mean_score, three_digits)
+    return figure(people.n), score, interval(people.observed)
 
 
 def brier_scores(audit: _record.Audit, curves: _record.Calibration) -> ReportTable:
@@ -512,16 +509,15 @@ def brier_scores(audit: _record.Audit, curves: _record.Calibration) -> ReportTab
         ("Edited score (after)", curves.brier_after, curves.error_after),
         ("Calibrated probability", curves.brier_calibrated, curves.error_calibrated),
     ]
-    return table_of(
+    return ReportTable(
         "brier-scores",
         f"How near scores are to the true labels: those of {texts.score_label(audit.request)}. The "
         "Brier score is the mean squared difference. The distance is that of mean score and "
         f"observed share in the bins below. Lower is better. {texts.measured(audit)}",
-        rows,
-        (
-            ("Score", lambda row: text(row[0])),
-            ("Brier score", lambda row: figure(row[1], three_digits, "not measured")),
-            ("Mean distance", lambda row: figure(row[2], three_digits, "not measured")),
+        ("Score", "Brier score", "Mean distance"),
+        tuple(
+            (text(name), *(figure(value, three_digits, "not measured") for value in values))
+            for name, *values in rows
         ),
         sortable=False,
     )
@@ -530,17 +526,16 @@ def brier_scores(audit: _record.Audit, curves: _record.Calibration) -> ReportTab
 def changed_calibration(audit: _record.Audit, curves: _record.Calibration) -> ReportTable:
     """Return the calibrated probability of people who change, beside their true labels."""
     people = (("gain", curves.gains), ("loss", curves.losses))
-    return table_of(
+    return ReportTable(
         "changed-calibration",
         "People whose decision changes: a calibrated probability keeps the decision, so it stays "
         "on the decision's side of the threshold, wherever their true labels are. The share is "
         f"that of {texts.score_label(audit.request)}. {texts.measured(audit)}",
-        [(DIRECTIONS[change], one) for change, one in people if one is not None],
-        (
-            ("Change", lambda row: text(row[0])),
-            ("People", lambda row: figure(row[1].n)),
-            ("Mean calibrated probability", lambda row: figure(row[1].mean_score, three_digits)),
-            ("Observed share", lambda row: interval(row[1].observed)),
+        ("Change", "People", "Mean calibrated probability", "Observed share"),
+        tuple(
+            (text(DIRECTIONS[change]), *_calibration_cells(one))
+            for change, one in people
+            if one is not None
         ),
         sortable=False,
     )
@@ -552,19 +547,14 @@ def changed_calibration(audit: _record.Audit, curves: _record.Calibration) -> Re
 def stability_histogram(stability: _record.StabilitySummary) -> ReportTable:
     """Return how many people change in which share of the refits."""
     n_bins = len(stability.histogram)
-    return table_of(
+    return ReportTable(
         "stability-histogram",
         f"In how many of the {count(stability.n_refits)} refits the decisions of "
         f"{count(stability.n_rows)} people change.",
-        enumerate(stability.histogram),
-        (
-            (
-                "Share of refits",
-                lambda row: text(
-                    f"{percent(row[0] / n_bins, 0)} to {percent((row[0] + 1) / n_bins, 0)}"
-                ),
-            ),
-            ("People", lambda row: figure(row[1])),
+        ("Share of refits", "People"),
+        tuple(
+            (text(f"{percent(i / n_bins, 0)} to {percent((i + 1) / n_bins, 0)}"), figure(n))
+            for i, n in enumerate(stability.histogram)
         ),
         sortable=False,
     )
@@ -669,8 +659,9 @@ def curve_gaps(audit: _record.Audit, roc: _record.RocFigures) -> ReportTable:
 
     With two groups, both are the same pair, which is listed once.
     """
-    rows: list[tuple[str, str, _record.AreaBetween | None, _record.AreaBetween | None]] = [
-        (g.name, f"beside {shorten(roc.reference or '', 40)}", g.gap_before, g.gap_after)
+    beside = f"beside {shorten(roc.reference or '', 40)}"
+    rows = [
+        (Cell(g.name, beside), *_area(g.gap_before), *_area(g.gap_after))
         for g in roc.groups
         if g.name != roc.reference and not g.why_unknown
     ]
@@ -679,22 +670,17 @@ def curve_gaps(audit: _record.Audit, roc: _record.RocFigures) -> ReportTable:
             None if largest is None else largest.gap
             for largest in (roc.largest_before, roc.largest_after)
         )
-        rows.insert(0, ("largest of all pairs", _pairs(roc), before, after))
-    return table_of(
+        largest_of_all = Cell("largest of all pairs", _pairs(roc))
+        rows.insert(0, (largest_of_all, *_area(before), *_area(after)))
+    return ReportTable(
         "curve-gaps",
         "Area between the ROC curve of each group and that of the largest group (ABROCA). 0 means "
         "that the scores rank both groups equally well at every threshold. Chance alone makes it "
         "positive: “by chance” is "
         f"its mean if the true curves were equal, and what it exceeds in {texts.rarely(audit)}. "
         f"{texts.measured(audit)}",
-        rows,
-        (
-            ("Group", lambda row: Cell(row[0], row[1])),
-            ("Before", lambda row: _area(row[2])),
-            ("Before, by chance", lambda row: _chance(row[2])),
-            ("After", lambda row: _area(row[3])),
-            ("After, by chance", lambda row: _chance(row[3])),
-        ),
+        ("Group", "Before", "Before, by chance", "After", "After, by chance"),
+        tuple(rows),
         sortable=False,
     )
 
@@ -706,36 +692,27 @@ def _pairs(roc: _record.RocFigures) -> str:
     return "; then ".join(named)
 
 
-def _area(gap: _record.AreaBetween | None) -> Cell:
-    return interval(None if gap is None else gap.area, three_digits, "not measured")
-
-
-def _chance(gap: _record.AreaBetween | None) -> Cell:
+def _area(gap: _record.AreaBetween | None) -> tuple[Cell, Cell]:
+    """Return an area between two curves, and what chance alone would give."""
     if gap is None:
-        return figure(None, three_digits, "not measured")
-    return Cell(
-        three_digits(gap.chance), f"up to {three_digits(gap.chance_high)}", gap.chance, "number"
-    )
+        return (figure(None, three_digits, "not measured"),) * 2
+    mean, high = three_digits(gap.chance), three_digits(gap.chance_high)
+    chance = Cell(mean, f"up to {high}", gap.chance, "number")
+    return interval(gap.area, three_digits, "not measured"), chance
 
 
 def curve_points(audit: _record.Audit, roc: _record.RocFigures) -> ReportTable:
     """Return the points of the drawn curves."""
-    rows = [
-        (group.name, when, *point)
-        for group in drawn_groups(roc)
-        for when, curve in (("before", group.curve_before), ("after", group.curve_after))
-        for point in curve
-    ]
-    return table_of(
+    return ReportTable(
         "curve-points",
         "Points of the ROC curves. At least five people lie between two points. Measured on the "
         f"{texts.evaluated_rows(audit)}.",
-        rows,
-        (
-            ("Group", lambda row: text(row[0])),
-            ("When", lambda row: text(row[1])),
-            ("False positive rate", lambda row: figure(row[2], percent)),
-            ("True positive rate", lambda row: figure(row[3], percent)),
+        ("Group", "When", "False positive rate", "True positive rate"),
+        tuple(
+            (text(group.name), text(when), *(figure(rate, percent) for rate in point))
+            for group in drawn_groups(roc)
+            for when, curve in (("before", group.curve_before), ("after", group.curve_after))
+            for point in curve
         ),
     )
 

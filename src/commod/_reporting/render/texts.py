@@ -173,7 +173,7 @@ def bounded_number(value: float | None, bound: float | None, digits: int = 3) ->
 def asked_expected_measured(audit: _record.Audit) -> str:
     """Return one line with the target, what new people are expected to have, and these rows have.
 
-    It is empty where the audit has no expectation.
+    It is empty if the audit has no expectation.
     """
     fairness = asked_fairness(audit)
     if audit.expected is None or fairness is None or fairness.after.value is None:
@@ -196,7 +196,7 @@ def asked_expected_measured(audit: _record.Audit) -> str:
 
 
 def _expected_interval(expected: _record.ExpectedOnNewPeople) -> str:
-    """Return in which interval the fairness of a new sample lies; empty where it is not known."""
+    """Return in which interval the fairness of a new sample lies; empty if it is not known."""
     if expected.low is None or expected.high is None:
         return ""
     low, high = number(expected.low, 3), number(expected.high, 3)
@@ -251,7 +251,7 @@ def target_number(value: float | None) -> str:
 
 
 def _score_pairs(request: _record.Request) -> list[tuple[str, str]]:
-    """Return what was asked about scores as (name, value); nothing where it is not known."""
+    """Return what was asked about scores as (name, value); nothing if it is not known."""
     pairs = []
     if request.max_margin is not None:
         text = f"at most {request.max_margin:g} from the threshold"
