@@ -94,7 +94,7 @@ BARS = st.floats(0.1, 0.9).flatmap(
 
 def evidence(**figures):
     """Return stand-in evidence on 10,000 rows."""
-    given = {"rows": "rows", "n": 10_000, "level": 0.95, "compared": SimpleNamespace(n=10_000)}
+    given = {"rows": "rows", "n": 10_000, "level": 0.95}
     given["changes"] = SimpleNamespace(n_changes=100, n_gains=100, n_losses=0)
     given["card"] = None
     return SimpleNamespace(**{**given, **figures})
@@ -106,7 +106,9 @@ def request(**entries):
 
 
 def fairness(metric, before, after):
-    return SimpleNamespace(metric=metric, name=f"{metric} of yes", before=before, after=after)
+    return SimpleNamespace(
+        metric=metric, name=f"{metric} of yes", before=before, after=after, n=10_000
+    )
 
 
 def of_target(value, target, name):
@@ -117,7 +119,7 @@ def of_target(value, target, name):
     metric = fairness(constraint.metric, Estimate(target, None, None), after)
     metric.bound, metric.is_kept = target, bool(constraint.is_met(value, target))
     metric.constraints, metric.is_approximate = name, False
-    return evidence(stated_metrics=(metric,), fairness=metric)
+    return evidence(asked=(metric,), fairness=(metric,))
 
 
 NUMBER = r"(-?\d(?:[\d.,e-]*\d)?%?)"
@@ -199,11 +201,10 @@ def test_figures_just_beyond_the_bars_of_commod_read_as_beyond(distance):
     loss = Estimate(0.02 + distance, 0.01 + distance, 0.03 + distance)
     areas = {"auc_before": Estimate(0.8, None, None), "auc_after": Estimate(0.78, None, None)}
     scores = SimpleNamespace(**areas, auc_loss=loss)
-    value, bar, _ = assert_failing_figures_differ("CM401", evidence(scores=scores))
+    value, bar, _ = assert_failing_figures_differ("CM401", evidence(quality=scores))
     assert value > bar
     worse = Calibration((), (), 0.05, 0.05 + 0.02 + 0.01 + distance)  # 0.01: 1 / sqrt(10,000)
-    scores = SimpleNamespace(calibration=worse)
-    value, bar, _ = assert_failing_figures_differ("CM402", evidence(scores=scores))
+    value, bar, _ = assert_failing_figures_differ("CM402", evidence(calibration=worse))
     assert value > bar
 
 
@@ -239,7 +240,7 @@ def test_the_first_screen_shows_a_missed_target_as_missed():
 
 def of_proxy(update, base, difference, by_ratio=True):
     proxy = Proxy("b", by_ratio, Estimate(*update), base and Estimate(*base), difference)
-    return evidence(proxies=(proxy,), reads_group=False)
+    return evidence(proxies=(proxy,), provenance=SimpleNamespace(reads_group=False))
 
 
 def test_an_update_that_predicts_the_group_no_better_than_the_base_score_does_not_fail():

@@ -55,7 +55,7 @@ def test_an_area_at_the_bar_is_within_it():
             n=900,
             level=0.95,
             n_in_small_cells=40,
-            compared_names=["a"],
+            counted=SimpleNamespace(compared_names=["a"]),
             small_cell_areas=[Estimate(0.5 * (low + high), low, high)],
         )
         (answer,) = checks_of(found, [check for check in CHECKS if check.code == "CM306"])

@@ -27,7 +27,14 @@ from commod._explore.edits import (
     points_with_cut,
 )
 from commod._record import Audit, Lock, Segments, SetPoints, Step, TradeOff, edit_words
-from commod._reporting.audit.assembly import FirstScreen
+from commod._reporting.audit.assembly import first_screen
+from commod._reporting.audit.people import (
+    ShownPeople,
+    add_label_names,
+    count_people,
+    read_people,
+    with_conditions,
+)
 from commod._reporting.explain import Explanation, SegmentFinder, explain
 from commod._reporting.explain.reasons import distance_column
 from commod._reporting.explain.segments import FrameColumns
@@ -38,6 +45,7 @@ from commod.updates._edit import EditPlan
 N_TARGETS = 10  # of the trade-off
 ROWS = "rows of this page"
 PAUSE = timedelta(minutes=10)  # after which points that are set begin another recorded edit
+LEVEL = 0.95  # of all intervals
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,19 +77,21 @@ class FittedBase:
         return self.fitted.people
 
     @cached_property
-    def screen(self) -> FirstScreen:
+    def screen(self) -> ShownPeople:
         """Return the people for the first screen, read once."""
         update, people = self.update, self.people
-        return FirstScreen.read(
-            update._labels_of(self.fitted.before),
-            people.y,
-            people.sensitive_features,
-            people.X,
-            update.request(),
+        before, request = update._labels_of(self.fitted.before), update.request()
+        labels = {"y_before": before, "y_after": before, "y_true": people.y}
+        unknown_groups = update._fitted_param("unknown_groups", "error")
+        groups = people.sensitive_features
+        everybody = read_people(labels, {}, groups, request, unknown_groups=unknown_groups)
+        return count_people(
+            with_conditions(everybody, request, people.X),
+            request,
+            self.label_names,
             rows=ROWS,
+            level=LEVEL,
             min_group_size=update._fitted_param("min_group_size"),
-            unknown_groups=update._fitted_param("unknown_groups", "error"),
-            label_names=self.label_names,
         )
 
     def refitted(self, params: Mapping[str, Any]) -> FittedBase | None:
@@ -90,13 +100,14 @@ class FittedBase:
         if fitted is None:
             return None
         base = FittedBase(fitted, self.label_names, self.pause)
-        vars(base)["screen"] = self.screen.asked(fitted.update.request(), self.label_names)
+        asked = add_label_names(fitted.update.request(), self.screen.people, self.label_names)
+        vars(base)["screen"] = replace(self.screen, request=asked)
         return base
 
     @property
     def shown(self) -> Mask:
         """Return who is in no hidden group, (n,)."""
-        return self.screen.shown.is_shown
+        return self.screen.is_shown
 
     def first(self, words: str, **told: str | None) -> Draft:
         """Return the fitted update as a draft without edits; `told` are by, note and when."""
@@ -201,7 +212,7 @@ class Draft:
     @cached_property
     def audit(self) -> Audit:
         """Return the figures of the first screen."""
-        return self.base.screen.audit(self.now.after, self.now.expected)
+        return first_screen(self.base.screen, self.now.after, self.now.expected)
 
     @cached_property
     def update(self) -> Any:
@@ -229,7 +240,7 @@ class Draft:
         The counts are: people, decided differently, gains with the other draft only, with this one
         only, and the same for losses.
         """
-        people = self.base.screen.shown.people
+        people = self.base.screen.people
         decisions = self.base.fitted.before, self.now.after, kept.now.after
         before, ours, theirs = map(self.favorable, decisions)
         one_only = theirs & ~ours, ours & ~theirs

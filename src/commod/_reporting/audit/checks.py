@@ -21,7 +21,7 @@ from commod._data.disclosure import SMALL_CATEGORY
 from commod._data.encoding import CategoryTerms
 from commod._data.proxies import NEAR_COPY_AREA
 from commod._record.explanation import Direction
-from commod._reporting.audit.evidence import Evidence
+from commod._reporting.audit.figures import MeasuredAudit
 from commod._reporting.audit.scores import group_areas
 from commod._reporting.audit.sentences import (
     MAX_LISTED,
@@ -91,7 +91,7 @@ class SmallCellPoints:
         return group_areas(-self.points[inside], codes[inside], is_compared, level)
 
 
-def small_cells_answer(e: Evidence) -> tuple[_record.State, str] | None:
+def small_cells_answer(e: MeasuredAudit) -> tuple[_record.State, str] | None:
     """Return whether the points of small categories predict a group; None where there are none."""
     if e.small_cell_areas is None:
         return None
@@ -103,7 +103,7 @@ def small_cells_answer(e: Evidence) -> tuple[_record.State, str] | None:
     )
     predictor = f"The points of categories that fewer than {SMALL_CATEGORY} people share"
     candidates = []
-    for group, area in zip(e.compared_names, e.small_cell_areas, strict=True):
+    for group, area in zip(e.counted.compared_names, e.small_cell_areas, strict=True):
         if area.value is None or area.low is None or area.high is None:
             continue
         # an area below 0.5 predicts who is not in the group, equally well
@@ -175,40 +175,44 @@ def _joined(answers: list[tuple[_record.State, str]]) -> Answer:
     return None if worst is None else (worst, " ".join(text for _, text in answers))
 
 
-def _bounded(e: Evidence) -> list[_record.Fairness]:
+def _bounded(e: MeasuredAudit) -> list[_record.Fairness]:
     """Return the stated metrics that have a bound."""
-    return [metric for metric in e.stated_metrics if metric.bound is not None]
+    return [metric for metric in e.asked if metric.bound is not None]
 
 
-def target_on_rows(e: Evidence) -> Answer:
+def target_on_rows(e: MeasuredAudit) -> Answer:
     """Answer whether all bounds are kept on these rows."""
     answer = _joined([_on_rows(e, metric) for metric in _bounded(e)])
-    if answer is None or e.changes.n_changes / e.n <= MAX_CHANGED or e.fairness.after.value is None:
+    if (
+        answer is None
+        or e.changes.n_changes / e.n <= MAX_CHANGED
+        or e.fairness[0].after.value is None
+    ):
         return answer
     state, text = answer
     return state, f"{text} This is not a success: more than half of all decisions change (CM205)."
 
 
-def _on_rows(e: Evidence, metric: _record.Fairness) -> tuple[_record.State, str]:
+def _on_rows(e: MeasuredAudit, metric: _record.Fairness) -> tuple[_record.State, str]:
     value = metric.after.value
     if value is None:
         return "not enough evidence", f"The {metric.name} is not defined on these rows."
     text = (
-        f"The {metric.name} is {metric_text(metric, value)} on the {e.compared.n:,} {e.rows}. The "
+        f"The {metric.name} is {metric_text(metric, value)} on the {metric.n:,} {e.rows}. The "
         f"target is {target_text(metric, value)}."
     )
     return ("passed" if metric.is_kept else "failed"), text
 
 
-def target_on_interval(e: Evidence) -> Answer:
+def target_on_interval(e: MeasuredAudit) -> Answer:
     """Answer whether all bounds are kept on the whole intervals."""
     return _joined([_on_interval(e, metric) for metric in _bounded(e)])
 
 
-def _on_interval(e: Evidence, metric: _record.Fairness) -> tuple[_record.State, str]:
+def _on_interval(e: MeasuredAudit, metric: _record.Fairness) -> tuple[_record.State, str]:
     low, high, bound = metric.after.low, metric.after.high, metric.bound or 0.0
     if low is None or high is None:
-        where = f" of the {metric.name}" if len(e.stated_metrics) > 1 else ""
+        where = f" of the {metric.name}" if len(e.asked) > 1 else ""
         return "not enough evidence", f"There is no interval{where} on these rows."
     reached = [constraint_of(metric).is_met(end, bound) for end in (low, high)]
     about = "approximate " if metric.is_approximate else ""
@@ -225,9 +229,9 @@ def _on_interval(e: Evidence, metric: _record.Fairness) -> tuple[_record.State, 
     return "not enough evidence", f"{text} Only a part of the interval {goal}"
 
 
-def not_less_fair(e: Evidence) -> Answer:
+def not_less_fair(e: MeasuredAudit) -> Answer:
     """Answer whether the update is less fair; further constraints may be if their bound is kept."""
-    return _joined([_not_less_fair(metric, i > 0) for i, metric in enumerate(e.stated_metrics)])
+    return _joined([_not_less_fair(metric, i > 0) for i, metric in enumerate(e.asked)])
 
 
 def _not_less_fair(metric: _record.Fairness, is_further: bool) -> tuple[_record.State, str]:
@@ -243,10 +247,10 @@ def _not_less_fair(metric: _record.Fairness, is_further: bool) -> tuple[_record.
     return "failed", text
 
 
-def large_strata(e: Evidence) -> Answer:
+def large_strata(e: MeasuredAudit) -> Answer:
     """Answer whether the conditions compare all people of the compared groups."""
     answers: list[tuple[_record.State, str]] = []
-    for metric in e.stated_metrics:
+    for metric in e.asked:
         table = metric.strata
         if table is None:
             continue
@@ -276,14 +280,14 @@ def _within_cap(value: float, cap: float, sentence: str) -> Answer:
     return _passed_if(value <= cap), f"{sentence.format(shown)} The request allows {allowed}."
 
 
-def _few_changes(e: Evidence) -> Answer:
+def _few_changes(e: MeasuredAudit) -> Answer:
     if e.request.max_changes is None:
         return None
     share = e.changes.n_changes / e.n
     return _within_cap(share, e.request.max_changes, "The update changes {} of the decisions.")
 
 
-def _allowed_direction(e: Evidence) -> Answer:
+def _allowed_direction(e: MeasuredAudit) -> Answer:
     if e.request.direction == "any":
         return None
     only_gains = e.request.direction == "gains_only"
@@ -295,7 +299,7 @@ def _allowed_direction(e: Evidence) -> Answer:
     return _passed_if(not n), text
 
 
-def _accuracy_cap(e: Evidence) -> Answer:
+def _accuracy_cap(e: MeasuredAudit) -> Answer:
     if e.request.max_accuracy_loss is None:
         return None
     if e.quality is None:
@@ -305,7 +309,7 @@ def _accuracy_cap(e: Evidence) -> Answer:
     return _within_cap(loss, e.request.max_accuracy_loss, sentence)
 
 
-def _volume_cap(e: Evidence) -> Answer:
+def _volume_cap(e: MeasuredAudit) -> Answer:
     if e.request.max_volume_change is None:
         return None
     change = abs(e.changes.n_gains - e.changes.n_losses) / e.n
@@ -318,7 +322,7 @@ def _volume_cap(e: Evidence) -> Answer:
 # The cost
 
 
-def _accuracy(e: Evidence) -> Answer:
+def _accuracy(e: MeasuredAudit) -> Answer:
     if e.quality is None:
         return None
     fixed, introduced = e.quality.n_errors_fixed, e.quality.n_errors_introduced
@@ -339,13 +343,13 @@ def _p_values(p: float, largest: float) -> tuple[str, str]:
     return next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])
 
 
-def _accuracy_of_groups(e: Evidence) -> Answer:
-    names = e.compared_names
+def _accuracy_of_groups(e: MeasuredAudit) -> Answer:
+    names = e.counted.compared_names
     if e.quality is None or not names:
         return None
     alpha = (1 - e.level) / len(names)
     worse, failed = [], []
-    errors = (counts.tolist() for counts in e.compared.fixed_and_introduced())
+    errors = (counts.tolist() for counts in e.counted.compared.fixed_and_introduced())
     for name, fixed, introduced in zip(names, *errors, strict=True):
         if introduced > fixed:
             worse.append(f"{name} ({n_of(fixed, 'error')} fixed, {introduced:,} introduced)")
@@ -361,7 +365,7 @@ def _accuracy_of_groups(e: Evidence) -> Answer:
     return "passed", f"The accuracy falls in none of the {len(names)} compared groups."
 
 
-def _mostly_gains(e: Evidence) -> Answer:
+def _mostly_gains(e: MeasuredAudit) -> Answer:
     n_gains, n_losses = e.changes.n_gains, e.changes.n_losses
     if not e.changes.n_changes:
         return None
@@ -372,7 +376,7 @@ def _mostly_gains(e: Evidence) -> Answer:
     return _passed_if(n_gains >= n_losses), text
 
 
-def _mostly_the_base_model(e: Evidence) -> Answer:
+def _mostly_the_base_model(e: MeasuredAudit) -> Answer:
     n = e.changes.n_changes
     if not n:
         return None
@@ -384,7 +388,7 @@ def _mostly_the_base_model(e: Evidence) -> Answer:
     return _passed_if(n / e.n <= MAX_CHANGED), text
 
 
-def _near_limit(e: Evidence) -> Answer:
+def _near_limit(e: MeasuredAudit) -> Answer:
     limit = e.limit
     if not limit.n_changes:
         return None
@@ -405,7 +409,7 @@ def _near_limit(e: Evidence) -> Answer:
 # The people who change
 
 
-def _described(e: Evidence) -> Answer:
+def _described(e: MeasuredAudit) -> Answer:
     if e.segments is None or not e.changes.n_changes:
         return None
     n_rules, n_changes = len(e.segments.segments), e.changes.n_changes
@@ -418,7 +422,7 @@ def _described(e: Evidence) -> Answer:
     return _passed_if(n / n_changes >= MIN_DESCRIBED), text
 
 
-def _no_near_copy(e: Evidence) -> Answer:
+def _no_near_copy(e: MeasuredAudit) -> Answer:
     if e.strongest_column is None:
         return None
     name, area = e.strongest_column
@@ -430,18 +434,20 @@ def _no_near_copy(e: Evidence) -> Answer:
     return _passed_if(area < NEAR_COPY_AREA), text
 
 
-def _large_groups(e: Evidence) -> Answer:
-    n = len(e.compared_names)
+def _large_groups(e: MeasuredAudit) -> Answer:
+    n = len(e.counted.compared_names)
     if e.small_groups:
         names = list_names([f"{group.name} ({group.n:,})" for group in e.small_groups], MAX_LISTED)
-        text = f"Groups too small to be compared (under {e.min_group_size} people): {names}."
+        text = (
+            f"Groups too small to be compared (under {e.counted.min_group_size} people): {names}."
+        )
         return "not enough evidence", text
     if n > 1:
         return "passed", f"All {n} groups have enough people to be compared."
     return "not enough evidence", "There is only one group."
 
 
-def _subgroups(e: Evidence) -> Answer:
+def _subgroups(e: MeasuredAudit) -> Answer:
     subgroups = e.subgroups
     if not subgroups.n_tested:
         size = f"{subgroups.min_size} people and {subgroups.min_size} peers"
@@ -464,8 +470,10 @@ def _subgroups(e: Evidence) -> Answer:
 # Scores and stability
 
 
-def _ranking(e: Evidence) -> Answer:
-    before, after, loss = e.scores.auc_before, e.scores.auc_after, e.scores.auc_loss
+def _ranking(e: MeasuredAudit) -> Answer:
+    if e.quality is None:
+        return None
+    before, after, loss = e.quality.auc_before, e.quality.auc_after, e.quality.auc_loss
     if before is None or after is None or loss is None or loss.value is None:
         return None
     text = (
@@ -486,8 +494,8 @@ def _ranking(e: Evidence) -> Answer:
     return ("failed" if loss.low > MAX_AREA_LOSS else "not enough evidence"), text
 
 
-def _calibration(e: Evidence) -> Answer:
-    calibration = e.scores.calibration
+def _calibration(e: MeasuredAudit) -> Answer:
+    calibration = e.calibration
     if calibration is None:
         return None
     before, after = calibration.error_before, calibration.error_after
@@ -508,15 +516,15 @@ def _calibration(e: Evidence) -> Answer:
     return ("failed" if after - before > most else "not enough evidence"), text
 
 
-def _scores_agree(e: Evidence) -> Answer:
-    n = e.scores.n_contradictions
+def _scores_agree(e: MeasuredAudit) -> Answer:
+    n = e.n_contradictions
     if n is None:
         return None
     text = f"{n:,} of {n_of(e.n, 'decision')} {verb(n, 'differ')} from score > "
     return _passed_if(not n), f"{text}{e.request.threshold:g}."
 
 
-def _stable(e: Evidence) -> Answer:
+def _stable(e: MeasuredAudit) -> Answer:
     refits = e.stability
     if refits is None:
         return None
@@ -533,7 +541,7 @@ def _stable(e: Evidence) -> Answer:
     return _passed_if(refits.agreement >= MIN_OVERLAP), text
 
 
-def _nearer(change: Direction, e: Evidence) -> Answer:
+def _nearer(change: Direction, e: MeasuredAudit) -> Answer:
     """Return whether those who change are nearer to the threshold than those who do not."""
     figures = next((f for f in e.outscoring if f.change == change), None)
     if figures is None:
@@ -617,9 +625,9 @@ def prediction_of(proxy: _record.Proxy) -> GroupPrediction | None:
     return GroupPrediction(proxy.group, *ends, known, proxy.difference)
 
 
-def predicts_no_group(e: Evidence) -> tuple[_record.State, str]:
+def predicts_no_group(e: MeasuredAudit) -> tuple[_record.State, str]:
     """Return whether −r, the evidence or the change predicts a group better than is allowed."""
-    if e.reads_group:
+    if e.provenance.reads_group:
         return "failed", "The update reads the group, or a column that determines it, to decide."
     predictions = [one for one in map(prediction_of, e.proxies) if one is not None]
     if not predictions:
@@ -645,7 +653,7 @@ def predicts_no_group(e: Evidence) -> tuple[_record.State, str]:
     return state, text
 
 
-def _scale(e: Evidence, has_base: bool) -> str:
+def _scale(e: MeasuredAudit, has_base: bool) -> str:
     text = (
         f"The figures are areas under the curve ({interval(e)}): 0.5 means chance, 1 means exact."
     )
@@ -665,7 +673,7 @@ class Question(NamedTuple):
     code: str
     title: str
     severity: _record.Severity
-    answer: Callable[[Evidence], Answer]
+    answer: Callable[[MeasuredAudit], Answer]
 
 
 BLOCKS: _record.Severity = "blocks signing"
@@ -714,7 +722,7 @@ CHECKS = (
 
 
 def checks_of(
-    evidence: Evidence, questions: Iterable[Question] = CHECKS
+    evidence: MeasuredAudit, questions: Iterable[Question] = CHECKS
 ) -> tuple[_record.Check, ...]:
     """Return the answers to all questions that apply."""
     answers = ((question, question.answer(evidence)) for question in questions)

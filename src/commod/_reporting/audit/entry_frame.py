@@ -20,7 +20,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.arrays import Floats, Mask
+from commod._data.arrays import Floats
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.frames import (
     GroupTable,
@@ -37,11 +37,16 @@ from commod._data.frames import (
 from commod._data.groups import read_groups, read_stratum_column, refuse_missing
 from commod._data.tables import FreeNames
 from commod._record import Agreement, Audit, Request
-from commod._reporting.audit.assembly import digest_counts, make_audit
-from commod._reporting.audit.evidence import Evidence
-from commod._reporting.audit.people import AuditedPeople, ShownPeople, read_people, without_hidden
+from commod._reporting.audit.assembly import (
+    digest_counts,
+    make_audit,
+    measure,
+    provenance_of,
+    title_of,
+)
+from commod._reporting.audit.figures import proxies_of
+from commod._reporting.audit.people import AuditedPeople, ShownPeople, count_people, read_people
 from commod._reporting.audit.request import (
-    add_label_names,
     check_settings,
     check_texts,
     condition_columns,
@@ -49,7 +54,8 @@ from commod._reporting.audit.request import (
     named_labels,
     read_request,
 )
-from commod._reporting.audit.scores import RankedGroups, ScoreFigures, listed_groups
+from commod._reporting.audit.scores import RankedGroups, listed_groups, roc_of
+from commod._reporting.audit.subgroups import find_subgroups
 from commod._reporting.explain.decisions import settings_of
 from commod._reporting.explain.explanation import expected_of
 from commod._text import n_of, verb
@@ -191,24 +197,31 @@ def audit_frame(
     selected = select_roles(frame, roles)
     n_undecided, scores = summarise_decisions(selected, roles)
     named = request, group_names, unknown_groups
-    shown, table = count_frame(selected, roles, scores, min_group_size, named)
-    is_own = own is not None and is_same_target(own, request)
-    evidence = Evidence(
-        shown=shown,
-        request=add_label_names(request, shown.people.coding, label_names),
-        rows=rows,
-        level=level,
-        min_group_size=min_group_size,
-        min_subgroup_size=min_subgroup_size,
-        method=None if update is None else type(update).__name__,
-        settings=settings_of(update),
-        scores=_score_figures(shown.people, table, scores),
-        n_undecided=n_undecided,
-        expected=expected_of(update) if is_own else None,
+    everybody, table = count_frame(selected, roles, scores, named)
+    counted = count_people(
+        everybody, request, label_names, rows=rows, level=level, min_group_size=min_group_size
     )
-    evidence = replace(evidence, ranked=rank_frame(selected, roles, table, evidence))
-    digest = digest_counts(evidence, {role: ends for role, (_, *ends) in scores.items()})
-    return make_audit(evidence, digest=digest, title=title, created=created)
+    counted.people.warn_of_inverted_scores(stacklevel=3)
+    shown = {name: list(compress(v, counted.is_shown)) for name, v in table.items()}
+    ranked = rank_frame(selected, roles, shown, counted)
+    digest = digest_counts(counted, {role: ends for role, (_, *ends) in scores.items()})
+    method = None if update is None else type(update).__name__
+    is_own = own is not None and is_same_target(own, request)
+    measured = measure(
+        counted,
+        title=title or title_of(method),
+        agreement=_agreement(shown, scores),
+        n_contradictions=_n_contradictions(shown, counted.people),
+        n_undecided=n_undecided,
+        proxies=proxies_of(counted),
+        subgroups=find_subgroups(counted, (), min_size=min_subgroup_size),
+        roc=roc_of(ranked, everybody.group_names, level),
+        expected=expected_of(update) if is_own else None,
+        provenance=provenance_of(
+            counted, digest, None, created, method=method, settings=settings_of(update)
+        ),
+    )
+    return make_audit(measured)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -325,13 +338,11 @@ def count_frame(
     frame: nw.LazyFrame[Any],
     roles: Mapping[str, Hashable],
     scores: Known,
-    min_group_size: int,
     named: tuple[Request, Mapping[Any, Any] | None, str],
-) -> tuple[ShownPeople, GroupTable]:
-    """Return the people who are shown, and the table of their figures, one line each.
+) -> tuple[AuditedPeople, GroupTable]:
+    """Return the people, and the table of their figures, one line each.
 
-    `named` are the request, the names of groups, and what to do with unknown groups. Hidden people
-    are in no figure (see `_data/disclosure.py`).
+    `named` are the request, the names of groups, and what to do with unknown groups.
     """
     keys = [role for role in roles if role not in SCORES]
     request, _, unknown_groups = named
@@ -360,10 +371,8 @@ def count_frame(
         conditions[name] = read_stratum_column(objects(table[role]), len(n), name, "request")
     people = read_people({role: table.get(role) for role in DECISIONS}, {}, groups, *named)
     sums: dict[str, Any] = {role: numbers(table, role) for role in scores}
-    people = replace(people, n=n.astype(np.int64), conditions=conditions, **sums)
-    shown = without_hidden(people, min_group_size)
-    shown.people.warn_of_inverted_scores(stacklevel=4)
-    return shown, {name: list(compress(v, shown.is_shown)) for name, v in table.items()}
+    sums["squares"] = {role: numbers(table, f"{role}_square") for role in scores}
+    return replace(people, n=n.astype(np.int64), conditions=conditions, **sums), table
 
 
 def _sums(scores: Known, request: Request) -> dict[str, nw.Expr]:
@@ -386,20 +395,6 @@ def _sums(scores: Known, request: Request) -> dict[str, nw.Expr]:
             "product": first * second,
         }
     return sums
-
-
-def _score_figures(people: AuditedPeople, table: GroupTable, scores: Known) -> ScoreFigures:
-    """Return figures of the scores; those that need single rows are None."""
-    squares = {role: numbers(table, f"{role}_square") for role in scores}
-    is_above_expected = people.after == people.coding.score_is_for_positive
-    return ScoreFigures(
-        mean_before=people.group_means(people.scores_before),
-        mean_after=people.group_means(people.scores_after),
-        square_before=people.group_means(squares.get("scores_before")),
-        square_after=people.group_means(squares.get("scores_after")),
-        agreement=_agreement(table, scores),
-        n_contradictions=_n_contradictions(table, is_above_expected),
-    )
 
 
 def _check_groups(columns: Iterable[NDArray[Any]], n: Floats) -> None:
@@ -438,15 +433,12 @@ def _agreement(table: GroupTable, scores: Known) -> Agreement | None:
     )
 
 
-def _n_contradictions(table: GroupTable, after: Mask) -> int | None:
-    """Return how many decisions differ from score > threshold; `after`: decided the score's label.
-
-    None where scores or threshold are not given.
-    """
+def _n_contradictions(table: GroupTable, people: AuditedPeople) -> int | None:
+    """Return how many decisions differ from score > threshold; None where one is not given."""
     if "above" not in table:
         return None
     n, above = numbers(table, "n"), numbers(table, "above")
-    return int(np.where(after, n - above, above).sum())
+    return int(np.where(people.after == people.score_is_for_positive, n - above, above).sum())
 
 
 # ---------------------------------------------------------------------------------------------
@@ -457,7 +449,7 @@ def rank_frame(
     frame: nw.LazyFrame[Any],
     roles: Mapping[str, Hashable],
     table: GroupTable,
-    evidence: Evidence,
+    counted: ShownPeople,
 ) -> RankedGroups | None:
     """Return the people of each group by bins of their score.
 
@@ -465,15 +457,15 @@ def rank_frame(
     depends on the others.
     None without true labels, without scores, and where there are too few people for two bins.
     """
-    n_groups = len(evidence.sizes)
-    n_bins = min(evidence.n // MIN_CATEGORY_SIZE, MAX_CELLS) // (2 * n_groups)
+    n_groups = len(counted.sizes)
+    n_bins = min(counted.everybody.n // MIN_CATEGORY_SIZE, MAX_CELLS) // (2 * n_groups)
     scores = scores_in(roles)
-    if "y_true" not in roles or not scores or n_bins < 2 or not evidence.is_compared.any():
+    if "y_true" not in roles or not scores or n_bins < 2 or not counted.is_compared.any():
         return None
     n_bins = min(n_bins, MOST_BINS)
-    listed, n_left_out = listed_groups(evidence.sizes, evidence.is_compared)
+    listed, n_left_out = listed_groups(counted.sizes, counted.is_compared)
     cells = {
-        role: _bin_scores(frame, role, roles, _ends(table, role), n_bins, evidence)
+        role: _bin_scores(frame, role, roles, _ends(table, role), n_bins, counted.people)
         for role in scores
     }
     before, after = (
@@ -488,7 +480,7 @@ def _bin_scores(
     roles: Mapping[str, Hashable],
     score_range: tuple[float, float],
     n_bins: int,
-    evidence: Evidence,
+    audited: AuditedPeople,
 ) -> list[ScoreCells]:
     """Return the people of each group by bin, highest scores first."""
     low, high = score_range
@@ -503,15 +495,15 @@ def _bin_scores(
     table = fetch(query, MAX_CELLS)
     if table is None:
         raise AssertionError("bins make more lines than they can: a bug in commod")
-    coding, n_groups = evidence.coding, len(evidence.sizes)
-    is_positive = np.array([value == coding.positive_label for value in table["y_true"]])
-    is_scored = is_positive == coding.score_is_for_positive
+    is_positive = np.array([value == audited.positive_label for value in table["y_true"]])
+    is_scored = is_positive == audited.score_is_for_positive
     # the groups are those of the counts, so they have the same numbers
     columns = {name: objects(table[name]) for name in keys}
     groups = read_groups(columns, len(is_scored), "ignore")  # refused already, if they are to be
     # the highest score, and scores of hidden people, may be beyond the bins
     score_bin = np.clip(numbers(table, "score_bin"), 0, n_bins - 1).astype(np.intp)
-    people = np.zeros((n_groups + 1, 2, n_bins))  # the code −1 of unknown groups: the last entry
+    # the code −1 of unknown groups: the last entry
+    people = np.zeros((len(audited.group_names) + 1, 2, n_bins))
     place_of = groups.codes, is_scored.astype(np.intp), n_bins - 1 - score_bin
     np.add.at(people, place_of, numbers(table, "n"))
     return [ScoreCells.of_counts(own[1], own[0]) for own in people[:-1]]

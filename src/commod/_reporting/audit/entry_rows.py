@@ -16,44 +16,50 @@ from commod._data.labels import check_length, is_label_in
 from commod._data.parameters import check_flag
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
 from commod._data.tables import check_same_rows, index_of, n_rows_of, take_rows
-from commod._reporting.audit.assembly import DataDigest, make_audit
+from commod._reporting.audit.assembly import (
+    DataDigest,
+    make_audit,
+    measure,
+    provenance_of,
+    title_of,
+)
 from commod._reporting.audit.checks import SmallCellPoints
-from commod._reporting.audit.evidence import Evidence
+from commod._reporting.audit.figures import MeasuredAudit, allowed_moves, proxies_of
 from commod._reporting.audit.ledger import make_ledger
 from commod._reporting.audit.people import (
     SCORES,
     UNDEFINED,
     AuditedPeople,
     ShownPeople,
+    count_people,
     finite_or_none,
     read_people,
-    without_hidden,
+    with_conditions,
 )
 from commod._reporting.audit.request import (
-    add_label_names,
     check_settings,
     check_texts,
-    condition_columns,
     is_same_target,
     named_labels,
     read_request,
     stated_constraints,
 )
 from commod._reporting.audit.scores import (
+    agreement_of,
+    calibration_of,
+    contradictions_of,
     group_area_differences,
     group_areas,
-    measure_scores,
     outscoring_of,
     rank_groups,
+    roc_of,
 )
-from commod._reporting.audit.stated import read_conditions
-from commod._reporting.audit.subgroups import Slice, SliceCounter
+from commod._reporting.audit.subgroups import Slice, SliceCounter, find_subgroups
 from commod._reporting.explain import Explanation, find_segments
 from commod._text import shown
 from commod.bounds._blind import BlindPeople
 from commod.bounds._limits import check_simple
 from commod.exceptions import DataWarning, InputError, InputTypeError
-from commod.metrics._constraint import Constraint
 from commod.metrics._people import People
 
 
@@ -216,24 +222,15 @@ def audit(
     _check_explained_rows(everybody, explanation, X)
     everybody.warn_of_inverted_scores(stacklevel=3)
     row_ids = _read_row_ids(row_ids, index_of(y_after if X is None else X), len(everybody))
-    within = condition_columns(request)
-    conditions = read_conditions(within, X, control_features, len(everybody))
-    everybody = replace(everybody, conditions=conditions)
-    shown_people = without_hidden(everybody, min_group_size)
-    people = shown_people.people
-    evidence = Evidence(
-        shown=shown_people,
-        request=add_label_names(request, people.coding, label_names),
-        rows=rows,
-        level=level,
-        min_group_size=min_group_size,
-        min_subgroup_size=min_subgroup_size,
-        stability=_read_stability(stability),
+    everybody = with_conditions(everybody, request, X, control_features)
+    counted = count_people(
+        everybody, request, label_names, rows=rows, level=level, min_group_size=min_group_size
     )
-    cells = SmallCellPoints(_card_lines(explanation), len(people))
+    stability = _read_stability(stability)
+    cells = SmallCellPoints(_card_lines(explanation), len(counted.people))
     digest = DataDigest(everybody)
-    columns = _read_columns(shown_people, X, evidence.constraint, cells, explanation, digest)
-    segments, segment_of = _read_segments(shown_people, X, explanation, level, columns.near_copies)
+    columns = _read_columns(counted, X, cells, explanation, digest)
+    segments, segment_of = _read_segments(counted, X, explanation, columns.near_copies)
     ledger = make_ledger(
         everybody,
         row_ids,
@@ -243,15 +240,46 @@ def audit(
         hidden_columns=() if sensitive_in_ledger else columns.near_copies,
         with_group=sensitive_in_ledger,
     )
-    if blind_limit:
-        evidence = _add_blind_limit(evidence, shown_people, X, columns.group_columns)
-    return make_audit(
-        _add_row_figures(evidence, shown_people, columns, segments, explanation, cells),
-        digest=digest.hexdigest(),
-        title=title,
-        created=created,
+    read = {line.column for line in _card_lines(explanation)}
+    reads_group = None if explanation is None else explanation.needs_sensitive_features
+    if reads_group is not None:
+        reads_group = reads_group or not read.isdisjoint(columns.group_columns)
+    method = None if explanation is None else explanation.method
+    known = {} if explanation is None else _known_of_update(explanation, counted)
+    areas = [(name, columns.areas[name]) for name in sorted(read & columns.areas.keys())]
+    measured = measure(
+        counted,
+        has_rows=True,
+        title=title or title_of(method),
+        agreement=agreement_of(counted.people),
+        calibration=calibration_of(counted.people, level),
+        n_contradictions=contradictions_of(counted.people, request.threshold),
+        proxies=_proxies(counted, explanation, known.get("card")),
+        subgroups=find_subgroups(counted, columns.slices, min_size=min_subgroup_size),
+        segments=segments,
+        stability=stability,
+        outscoring=outscoring_of(counted),
+        roc=roc_of(rank_groups(counted), everybody.group_names, level),
+        small_cell_areas=cells.group_areas(counted.people.groups.codes, counted.is_compared, level),
+        n_in_small_cells=int(cells.is_inside.sum()),
+        strongest_column=max(areas, key=lambda area: area[1], default=None),
+        unread_columns=columns.unread_columns,
+        provenance=provenance_of(
+            counted,
+            digest.hexdigest(),
+            ledger,
+            created,
+            method=method,
+            settings={} if explanation is None else explanation.settings,
+            reads_group=reads_group,
+            is_randomised=None if explanation is None else explanation.randomised,
+        ),
         ledger=ledger,
+        **known,
     )
+    if blind_limit:
+        measured = _with_blind_limit(measured, X, columns.group_columns)
+    return make_audit(measured)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -313,7 +341,7 @@ def _with_explained(
 
 def _check_explained_rows(people: AuditedPeople, explanation: Explanation | None, X: Any) -> None:
     """Refuse X and an explanation of other rows, labels or decisions."""
-    n, coding = len(people), people.coding
+    n = len(people)
     if X is not None and n_rows_of(X) != n:
         raise InputError(f"X has {n_rows_of(X):,} rows and y_before {n:,}.")
     if explanation is None:
@@ -323,8 +351,8 @@ def _check_explained_rows(people: AuditedPeople, explanation: Explanation | None
             f"explanation has {explanation.n:,} rows and y_before {n:,}: explain the audited rows."
         )
     for name, here, explained in (
-        ("pos_label", coding.positive_label, explanation.pos_label),
-        ("favorable_label", coding.favorable_label, explanation.favorable_label),
+        ("pos_label", people.positive_label, explanation.pos_label),
+        ("favorable_label", people.favorable_label, explanation.favorable_label),
     ):
         if here != explained:
             raise InputError(
@@ -395,9 +423,8 @@ class _ColumnFacts:
 
 
 def _read_columns(
-    shown_people: ShownPeople,
+    counted: ShownPeople,
     X: Any,
-    constraint: Constraint,
     cells: SmallCellPoints,
     explanation: Explanation | None,
     digest: DataDigest,
@@ -406,8 +433,8 @@ def _read_columns(
 
     The columns of everybody are added to the `digest`. All else is of the people who are shown.
     """
-    known, is_known = shown_people.known, shown_people.is_known
-    counter = SliceCounter(known, constraint)
+    known, is_known = counted.known, counted.is_known
+    counter = SliceCounter(known, counted.constraint)
     test = ProxyTest(known.groups.codings)
     group_columns: list[str] = []
     areas: dict[str, float] = {}
@@ -416,8 +443,8 @@ def _read_columns(
         if explanation is not None and column.name not in unread:
             explanation.check_type(column)
         digest.add_column(column)
-        if not shown_people.is_complete:
-            column = column.take(shown_people.is_shown)
+        if not counted.is_complete:
+            column = column.take(counted.is_shown)
         cells.add(column)
         if not is_known.all():
             column = column.take(is_known)
@@ -429,136 +456,93 @@ def _read_columns(
 
 
 def _read_segments(
-    shown_people: ShownPeople,
+    counted: ShownPeople,
     X: Any,
     explanation: Explanation | None,
-    level: float,
     group_columns: Sequence[str],
 ) -> tuple[_record.Segments | None, NDArray[Any]]:
     """Return the segments and the segment of each row (n,), −1 where there is none.
 
     The segments of an explanation count everybody. Where people are hidden, they are found again.
     """
-    people, is_shown = shown_people.people, shown_people.is_shown
-    if explanation is not None and (shown_people.is_complete or explanation.segments is None):
+    people, is_shown, level = counted.people, counted.is_shown, counted.level
+    if explanation is not None and (counted.is_complete or explanation.segments is None):
         return explanation.segments, explanation.segment_of
     segment_of = np.full(len(is_shown), -1)
     if X is None:
         return None, segment_of
     favorable_before = people.favorable(people.before)
-    rows = X if shown_people.is_complete else take_rows(X, np.flatnonzero(is_shown))
+    rows = X if counted.is_complete else take_rows(X, np.flatnonzero(is_shown))
     segments, segment_of[is_shown] = find_segments(
         rows, people.gain, people.loss, favorable_before, level=level, skip=group_columns
     )
     return segments, segment_of
 
 
-def _add_row_figures(
-    evidence: Evidence,
-    shown_people: ShownPeople,
-    columns: _ColumnFacts,
-    segments: _record.Segments | None,
-    explanation: Explanation | None,
-    cells: SmallCellPoints,
-) -> Evidence:
-    """Return the evidence with the figures that need single rows."""
-    people, known, level = shown_people.people, shown_people.known, evidence.level
-    compared = known.groups.codes, evidence.is_compared, level
-    of_update = _figures_of_update(evidence.request, shown_people, columns, explanation)
-    push = None
-    if explanation is not None and explanation.raw_ratio is not None:
-        sign = 1.0 if _record.is_evidence(of_update["card"]) else -1.0
-        ratio = np.asarray(explanation.raw_ratio)[shown_people.is_shown]
-        push = sign * ratio[shown_people.is_known]
-    base, changed = known.scores_before, known.before != known.after
-
-    def predict_groups(values: NDArray[np.float64] | None) -> list[_record.Estimate] | None:
-        return None if values is None else group_areas(values, *compared)
-
-    def exceed_base(values: NDArray[np.float64]) -> list[_record.Estimate] | None:
-        return None if base is None else group_area_differences(values, base, *compared)
-
-    return replace(
-        evidence,
-        has_rows=True,
-        scores=measure_scores(people, evidence.request.threshold, level),
-        ratio_areas=predict_groups(push),
-        score_areas=predict_groups(base),
-        area_differences=exceed_base(changed * 1.0 if push is None else push),
-        small_cell_areas=cells.group_areas(people.groups.codes, evidence.is_compared, level),
-        n_in_small_cells=int(cells.is_inside.sum()),
-        outscoring=outscoring_of(known, evidence.is_compared, level),
-        ranked=rank_groups(known, evidence.is_compared, level),
-        slices=columns.slices,
-        segments=segments,
-        unread_columns=columns.unread_columns,
-        **of_update,
-    )
-
-
-def _add_blind_limit(
-    evidence: Evidence, shown_people: ShownPeople, X: Any, group_columns: Sequence[str]
-) -> Evidence:
-    """Return the evidence with the blind limit of the fairness reached, on compared groups.
-
-    Columns that determine the group, and those that cannot be read, are left out.
-    """
-    reached = evidence.fairness.after.value
-    if reached is None:
-        return replace(evidence, blind_limit=UNDEFINED)
-    known, unread = shown_people.known, [*group_columns]
-    is_compared = evidence.is_compared[known.groups.codes]
-    rows = np.flatnonzero(shown_people.is_shown)[shown_people.is_known][is_compared]
-    columns = [column.take(rows) for column in iter_columns(X, unread=unread)]
-    columns = [column for column in columns if column.name not in unread]
-    if not columns:
-        raise InputError(
-            "blind_limit=True needs a column that does not determine the group, but X has none. "
-            "Pass the columns that a rule may read.",
-            parameter="X",
-        )
-    people = known.take(is_compared)
-    number = np.cumsum(evidence.is_compared) - 1  # of the groups that are compared
-    group, n_groups = number[people.groups.codes], int(evidence.is_compared.sum())
-    compared = People((evidence.constraint,), group, n_groups, people.label)
-    blind = BlindPeople.of(columns, compared, people.before)
-    moves = evidence.allowed_moves(evidence.request.direction)
-    found = blind.fewest(reached, **moves, level=evidence.level)
-    changes = _record.Estimate(*map(finite_or_none, (found.n_changes, *found.interval)))
-    return replace(evidence, blind_limit=changes)
-
-
-def _figures_of_update(
-    request: _record.Request,
-    shown_people: ShownPeople,
-    columns: _ColumnFacts,
-    explanation: Explanation | None,
-) -> dict[str, Any]:
-    """Return what an explanation says about the update, by field of `Evidence`; nothing without it.
+def _known_of_update(explanation: Explanation, counted: ShownPeople) -> dict[str, Any]:
+    """Return the card, the expectation and the edits, by field of the audit.
 
     Where people are hidden, the figures of the card are of the others alone. Expectations are
     those of the same request.
     """
-    if explanation is None:
-        return {}
-    reads_group = explanation.needs_sensitive_features
-    read = {line.column for line in _card_lines(explanation)}
-    has_group = not read.isdisjoint(columns.group_columns)
-    areas = [(name, columns.areas[name]) for name in sorted(read & columns.areas.keys())]
     card = explanation.card
-    if not shown_people.is_complete:
-        card = explanation.card_of(np.flatnonzero(shown_people.is_shown))
-    is_same = is_same_target(explanation.request, request)
+    if not counted.is_complete:
+        card = explanation.card_of(np.flatnonzero(counted.is_shown))
+    is_same = is_same_target(explanation.request, counted.request)
     return {
-        "method": explanation.method,
-        "settings": explanation.settings,
         "card": card,
-        "reads_group": None if reads_group is None else reads_group or has_group,
-        "strongest_column": max(areas, key=lambda area: area[1], default=None),
-        "is_randomised": explanation.randomised,
         "expected": explanation.expected if is_same else None,
         "edits": explanation.edits,
     }
+
+
+def _proxies(
+    counted: ShownPeople, explanation: Explanation | None, card: _record.Card | None
+) -> tuple[_record.Proxy, ...]:
+    """Return how well −r, or the evidence, predicts each group; the change where r is not known."""
+    known = counted.known
+    compared = known.groups.codes, counted.is_compared, counted.level
+    base, push = known.scores_before, None
+    if explanation is not None and explanation.raw_ratio is not None:
+        sign = 1.0 if _record.is_evidence(card) else -1.0
+        push = sign * np.asarray(explanation.raw_ratio)[counted.is_shown][counted.is_known]
+    of_push = None if push is None else group_areas(push, *compared)
+    if base is None:
+        return proxies_of(counted, of_push)
+    moved = known.changed.astype(np.float64) if push is None else push
+    differences = group_area_differences(moved, base, *compared)
+    return proxies_of(counted, of_push, group_areas(base, *compared), differences)
+
+
+def _with_blind_limit(
+    measured: MeasuredAudit, X: Any, group_columns: Sequence[str]
+) -> MeasuredAudit:
+    """Return the audit with the blind limit of the fairness reached, on compared groups.
+
+    Columns that determine the group, and those that cannot be read, are left out.
+    """
+    counted, reached = measured.counted, measured.fairness[0].after.value
+    changes = UNDEFINED
+    if reached is not None:
+        known, unread = counted.known, [*group_columns]
+        is_compared = counted.is_compared[known.groups.codes]
+        rows = np.flatnonzero(counted.is_shown)[counted.is_known][is_compared]
+        columns = [column.take(rows) for column in iter_columns(X, unread=unread)]
+        columns = [column for column in columns if column.name not in unread]
+        if not columns:
+            raise InputError(
+                "blind_limit=True needs a column that does not determine the group, but X has "
+                "none. Pass the columns that a rule may read.",
+                parameter="X",
+            )
+        people = known.take(is_compared)
+        group, n_groups = counted.number[people.groups.codes], len(counted.compared_names)
+        compared = People((counted.constraint,), group, n_groups, people.label)
+        blind = BlindPeople.of(columns, compared, people.before)
+        moves = allowed_moves(counted, counted.request.direction)
+        found = blind.fewest(reached, **moves, level=counted.level)
+        changes = _record.Estimate(*map(finite_or_none, (found.n_changes, *found.interval)))
+    return replace(measured, limit=replace(measured.limit, blind=changes))
 
 
 def _card_lines(explanation: Explanation | None) -> Sequence[_record.CardLine]:

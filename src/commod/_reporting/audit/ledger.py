@@ -173,7 +173,7 @@ def make_ledger(
     rows = np.flatnonzero(people.changed)
     described = () if segments is None else segments.segments
     rules = np.array([*(_rule(s, hidden_columns) for s in described), ""], dtype=object)
-    labels = [plain(people.coding.negative_label), plain(people.coding.positive_label)]
+    labels = [plain(people.negative_label), plain(people.positive_label)]
     columns: dict[str, Sequence[Any]] = {
         "row": rows.tolist() if row_ids is None else _ids([row_ids[i] for i in rows.tolist()]),
         "before": [labels[decision] for decision in people.before[rows].tolist()],
@@ -185,7 +185,7 @@ def make_ledger(
         **_reasons(explanation, rows, hidden_columns),
     }
     if with_group:
-        names = np.array([*people.coding.group_names, None], dtype=object)  # −1: not known
+        names = np.array([*people.group_names, None], dtype=object)  # −1: not known
         columns["group"] = names[people.groups.codes[rows]].tolist()
     return Ledger(columns)
 

@@ -12,8 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.arrays import Floats, Mask
-from commod._data.disclosure import hidden_groups, in_totals
-from commod._data.groups import Groups, group_names_of, read_groups, sensitive_names
+from commod._data.columns import plain
+from commod._data.disclosure import FEWEST_DESCRIBED, hidden_groups, in_totals
+from commod._data.groups import (
+    Groups,
+    group_names_of,
+    read_condition,
+    read_control_features,
+    read_groups,
+    sensitive_names,
+)
 from commod._data.labels import (
     binary_outcome,
     check_length,
@@ -23,8 +31,11 @@ from commod._data.labels import (
     read_scores,
 )
 from commod._record import Estimate, Request
+from commod._reporting.audit.request import condition_columns, stated_constraints
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._constraint import Constraint
+from commod.metrics._language import FairnessConstraint
+from commod.metrics._people import People, Strata, strata_of
 
 IntArray = NDArray[np.int64]
 
@@ -37,30 +48,6 @@ ROUNDING = 1e-12  # of a mean score
 def finite_or_none(value: Any) -> float | None:
     """Return a finite float; None where the value is None, NaN or infinite."""
     return float(value) if value is not None and np.isfinite(value) else None
-
-
-@dataclass(frozen=True)
-class Coding:
-    """The names of groups and labels, which label is favourable, and which one scores predict.
-
-    `group_names` are texts, all different. `negative_label` is None where nobody has it.
-    """
-
-    group_names: tuple[str, ...]
-    negative_label: Any
-    positive_label: Any
-    favorable_is_positive: bool
-    score_is_for_positive: bool = True
-
-    @property
-    def favorable_label(self) -> Any:
-        """Return the label that is good for the person."""
-        return self.positive_label if self.favorable_is_positive else self.negative_label
-
-    @property
-    def score_label(self) -> Any:
-        """Return the label that a high score predicts."""
-        return self.positive_label if self.score_is_for_positive else self.negative_label
 
 
 # ---------------------------------------------------------------------------------------------
@@ -168,22 +155,13 @@ class DecisionCounts:
         """Return the number of people in each group, shape (n_groups,)."""
         return np.asarray(self.cells.sum(axis=(1, 2, 3)))
 
-    def with_others(self, others: DecisionCounts | None) -> DecisionCounts:
-        """Return the counts with further people, whose group is not known, as one more group."""
-        return self if others is None else DecisionCounts(np.vstack([self.cells, others.cells]))
-
     def of_groups(self, kept: Sequence[int] | Mask) -> DecisionCounts:
         """Return the counts of some groups only."""
         return DecisionCounts(self.cells[np.asarray(kept)])
 
-    def raised_and_lowered(self) -> tuple[IntArray, IntArray]:
-        """Return how many people of each group are raised, and how many are lowered."""
-        by_decisions = self.cells.sum(axis=1)
-        return by_decisions[:, 0, 1], by_decisions[:, 1, 0]
-
     def gains_and_losses(self, favorable_is_positive: bool) -> tuple[int, int]:
         """Return the number of gains and the number of losses, over all groups."""
-        raised, lowered = (int(n.sum()) for n in self.raised_and_lowered())
+        raised, lowered = (int(self.cells[:, :, i, 1 - i].sum()) for i in (0, 1))
         return (raised, lowered) if favorable_is_positive else (lowered, raised)
 
     def fixed_and_introduced(self) -> tuple[IntArray, IntArray]:
@@ -196,11 +174,6 @@ class DecisionCounts:
     def by_decision(self, after: bool) -> IntArray:
         """Return people by group, true label and decision before or after; shape (G, L, 2)."""
         return np.asarray(self.cells.sum(axis=2 if after else 3))
-
-    def n_correct(self, after: bool) -> int:
-        """Return the number of correct decisions; true labels must be known."""
-        by_decision = self.by_decision(after)
-        return int((by_decision[:, 0, 0] + by_decision[:, 1, 1]).sum())
 
     def table(self, constraint: Constraint, after: bool) -> tuple[IntArray, IntArray]:
         """Return sizes and positives of a constraint's cells, both of shape (n_rate_rows, G)."""
@@ -225,24 +198,41 @@ class AuditedPeople:
 
     A line stands for `n` people with the same group, decisions and true label. In memory each
     person has a line, and an engine counts people by line. Scores are sums over the people of a
-    line. `before`, `after` and `label` are True where the decision or true label is `pos_label`.
-    Gains and losses refer to the favourable label. `conditions` has the columns that constraints
-    are within.
+    line, and `squares` are sums of squared scores, where a line stands for several people.
+    `before`, `after` and `label` are True where the decision or true label is `positive_label`;
+    nobody has a `negative_label` of None. Gains and losses refer to the favourable label.
+    `group_names` are texts, all different. `conditions` has the columns that constraints are
+    within.
     """
 
     before: Mask
     after: Mask
     label: Mask | None
     groups: Groups
-    coding: Coding
     n: IntArray
+    group_names: tuple[str, ...]
+    negative_label: Any
+    positive_label: Any
+    favorable_is_positive: bool
+    score_is_for_positive: bool
     scores_before: Floats | None = None
     scores_after: Floats | None = None
     scores_calibrated: Floats | None = None
+    squares: Mapping[str, Floats] = field(default_factory=dict)
     conditions: Mapping[str, Groups] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.before)
+
+    @property
+    def favorable_label(self) -> Any:
+        """Return the label that is good for the person."""
+        return self.positive_label if self.favorable_is_positive else self.negative_label
+
+    @property
+    def score_label(self) -> Any:
+        """Return the label that a high score predicts."""
+        return self.positive_label if self.score_is_for_positive else self.negative_label
 
     @property
     def gain(self) -> Mask:
@@ -261,7 +251,7 @@ class AuditedPeople:
 
     def favorable(self, decisions: Mask) -> Mask:
         """Return where decisions, or true labels, are favourable."""
-        return decisions if self.coding.favorable_is_positive else ~decisions
+        return decisions if self.favorable_is_positive else ~decisions
 
     def take(self, kept: Mask | NDArray[np.intp]) -> AuditedPeople:
         """Return some of the lines; groups keep their numbers and names."""
@@ -269,8 +259,10 @@ class AuditedPeople:
         taken: dict[str, Any] = {
             name: array[kept] for name, array in values.items() if isinstance(array, np.ndarray)
         }
+        squares = {name: sums[kept] for name, sums in self.squares.items()}
         conditions = {name: column.take(kept) for name, column in self.conditions.items()}
-        return replace(self, **taken, groups=self.groups.take(kept), conditions=conditions)
+        groups = self.groups.take(kept)
+        return replace(self, **taken, groups=groups, squares=squares, conditions=conditions)
 
     def merged(self) -> AuditedPeople:
         """Return one line for all people who differ in nothing but their scores, without scores."""
@@ -285,20 +277,11 @@ class AuditedPeople:
         line[key] = np.arange(len(key))
         no_scores: dict[str, Any] = dict.fromkeys(SCORES)
         lines = self.take(line[totals > 0])
-        return replace(lines, n=totals[totals > 0], **no_scores)
+        return replace(lines, n=totals[totals > 0], squares={}, **no_scores)
 
-    def count(self) -> DecisionCounts:
-        """Return the people of known groups, counted by group, true label and decisions."""
-        return DecisionCounts(self._cells()[1:])
-
-    def count_unknown(self) -> DecisionCounts | None:
-        """Return the people whose group is not known, as one group; None where there are none."""
-        unknown = DecisionCounts(self._cells()[:1])
-        return unknown if unknown.n else None
-
-    def _cells(self) -> IntArray:
+    def cells(self) -> IntArray:
         """Return all people by group, those without a group first, (n_groups + 1, L, 2, 2)."""
-        n_groups, n_labels = len(self.coding.group_names) + 1, 1 if self.label is None else 2
+        n_groups, n_labels = len(self.group_names) + 1, 1 if self.label is None else 2
         cell = (self.groups.codes + 1) * (4 * n_labels)
         if self.label is not None:
             cell += 4 * self.label
@@ -307,29 +290,35 @@ class AuditedPeople:
         counts = np.bincount(cell, self.n, minlength=n_groups * n_labels * 4)
         return counts.reshape(n_groups, n_labels, 2, 2).astype(np.int64)
 
-    def group_means(self, sums: Floats | None) -> Floats | None:
-        """Return the mean score of each group (n_groups,); None where scores are not given.
+    def mean_scores(self, name: str) -> tuple[Floats, Floats] | None:
+        """Return the mean of a score and of its square in each group, (n_groups,) each.
 
-        `sums` (k,) are of scores, or of their squares, over the people of each line.
+        None where this score is not given.
         """
+        sums = getattr(self, name)
         if sums is None:
             return None
-        codes, n_groups = self.groups.codes + 1, len(self.coding.group_names) + 1
-        totals, n_people = (
-            np.bincount(codes, values, minlength=n_groups)[1:] for values in (sums, self.n)
+        squares = self.squares[name] if name in self.squares else sums**2
+        codes, n_groups = self.groups.codes + 1, len(self.group_names) + 1
+        totals, square_totals, n_people = (
+            np.bincount(codes, values, minlength=n_groups)[1:] for values in (sums, squares, self.n)
         )
-        return np.where(n_people > 0, totals / np.maximum(n_people, 1), np.nan)
+        known, n_people = n_people > 0, np.maximum(n_people, 1)
+        means, square_means = (
+            np.where(known, of / n_people, np.nan) for of in (totals, square_totals)
+        )
+        return means, square_means
 
     def warn_of_inverted_scores(self, stacklevel: int) -> None:
         """Warn where decisions for the score's label have the lower mean score."""
         for name, decided in (("scores_before", self.before), ("scores_after", self.after)):
-            totals, positive = getattr(self, name), decided == self.coding.score_is_for_positive
+            totals, positive = getattr(self, name), decided == self.score_is_for_positive
             if totals is None or positive.all() or not positive.any():
                 continue
             low, high = (totals[rows].sum() / self.n[rows].sum() for rows in (~positive, positive))
             if high < low - ROUNDING:
                 warnings.warn(
-                    f"{name} are read as scores of the label {self.coding.score_label!r}, but are "
+                    f"{name} are read as scores of the label {self.score_label!r}, but are "
                     "lower where that is the decision. They look like scores of the other label. "
                     "Pass the label that a high score predicts as score_is_for= (on the command "
                     "line: --score-is-for).",
@@ -366,8 +355,8 @@ def read_people(
         raise InputError(f"{before} has 0 rows; at least 1 is needed.")
     for name, column in values.items():
         check_length(column, name, n)
-    two_labels = read_two_labels(values, request)
-    outcome = {name: binary_outcome(v, name, two_labels[1]) for name, v in values.items()}
+    negative, positive, is_favorable, is_scored = read_two_labels(values, request)
+    outcome = {name: binary_outcome(v, name, positive) for name, v in values.items()}
     groups = read_groups(sensitive_features, n, unknown_groups)
     names = group_names_of(groups.labels, sensitive_names(sensitive_features), group_names)
     checked: dict[str, Any] = {name: _scores(scores.get(name), name, n) for name in SCORES}
@@ -376,8 +365,12 @@ def read_people(
         after=outcome[after],
         label=outcome.get(truth),
         groups=groups,
-        coding=Coding(names, *two_labels),
         n=np.ones(n, dtype=np.int64),
+        group_names=names,
+        negative_label=negative,
+        positive_label=positive,
+        favorable_is_positive=is_favorable,
+        score_is_for_positive=is_scored,
         **checked,
     )
 
@@ -390,22 +383,46 @@ def _scores(values: Any, name: str, n: int) -> Floats | None:
     return scores
 
 
+def with_conditions(
+    people: AuditedPeople, request: Request, X: Any, control_features: Any = None
+) -> AuditedPeople:
+    """Return people with the columns of conditions, from `control_features` if given, else X."""
+    names = condition_columns(request)
+    if not names:
+        return people
+    if control_features is not None:
+        given = read_control_features(control_features, len(people))
+        return replace(people, conditions={name: given.strata(name) for name in names})
+    if X is None:
+        raise InputError(
+            f"The request compares people within {names[0]!r}, and that column is not known here. "
+            f"Pass it as control_features=data[{names[0]!r}], or among the columns of X.",
+            parameter="control_features",
+        )
+    return replace(people, conditions={name: read_condition(X, name) for name in names})
+
+
 # ---------------------------------------------------------------------------------------------
 # Leave out people of groups that are too small to be shown; every figure counts the others
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ShownPeople:
-    """The people outside hidden groups, whom figures count.
+    """The people outside hidden groups, whom figures count, and what they are asked.
 
     `is_shown` (k,) says which lines they are. `n_hidden` (n_groups,) counts the others by group,
-    and `n_unknown_hidden` those whose group is not known.
+    and `n_unknown_hidden` those whose group is not known. Groups of `min_group_size` people are
+    compared. All intervals have the `level`, and `rows` names the people.
     """
 
     people: AuditedPeople
     is_shown: Mask
     n_hidden: IntArray
     n_unknown_hidden: int
+    request: Request
+    rows: str
+    level: float
+    min_group_size: int
 
     @property
     def is_complete(self) -> bool:
@@ -422,14 +439,165 @@ class ShownPeople:
         """Return the people of known groups, whom comparisons count."""
         return self.people if self.is_known.all() else self.people.take(self.is_known)
 
+    # -- counts -----------------------------------------------------------------------------------
 
-def without_hidden(everybody: AuditedPeople, min_group_size: int) -> ShownPeople:
-    """Return the people outside groups that are too small to be shown."""
+    @cached_property
+    def _cells(self) -> IntArray:
+        return self.people.cells()
+
+    @cached_property
+    def counts(self) -> DecisionCounts:
+        """Return the counts of the people of known groups."""
+        return DecisionCounts(self._cells[1:])
+
+    @cached_property
+    def unknown(self) -> DecisionCounts | None:
+        """Return people of unknown groups, as one group: in totals only. None without any."""
+        return DecisionCounts(self._cells[:1]) if self._cells[:1].any() else None
+
+    @cached_property
+    def everybody(self) -> DecisionCounts:
+        """Return the counts by group, and those of people whose group is not known."""
+        if self.unknown is None:
+            return self.counts
+        return DecisionCounts(np.vstack([self.counts.cells, self.unknown.cells]))
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """Return the number of people in each group, hidden people included, shape (n_groups,)."""
+        return self.counts.sizes + self.n_hidden
+
+    @cached_property
+    def is_compared(self) -> Mask:
+        """Return which groups are large enough to be compared, shape (n_groups,)."""
+        return np.asarray(self.sizes >= self.min_group_size)
+
+    @cached_property
+    def number(self) -> NDArray[np.intp]:
+        """Return the number of each group among the compared ones, −1 if it is not one of them.
+
+        The last entry is that of unknown groups, whose code is −1; shape (n_groups + 1,).
+        """
+        return np.append(np.where(self.is_compared, np.cumsum(self.is_compared) - 1, -1), -1)
+
+    @cached_property
+    def compared(self) -> DecisionCounts:
+        """Return the counts of the compared groups."""
+        return self.counts.of_groups(self.is_compared)
+
+    @cached_property
+    def compared_names(self) -> tuple[str, ...]:
+        """Return the names of the compared groups."""
+        return tuple(np.array(self.people.group_names, dtype=object)[self.is_compared])
+
+    # -- the stated constraints -------------------------------------------------------------------
+
+    @cached_property
+    def stated(self) -> tuple[FairnessConstraint, ...]:
+        """Return the constraints of the request with their bounds."""
+        return stated_constraints(self.request)
+
+    @property
+    def constraint(self) -> Constraint:
+        """Return the first constraint of the request."""
+        return self.stated[0].constraint
+
+    @cached_property
+    def merged(self) -> AuditedPeople:
+        """Return one line for all people who differ in nothing that constraints count."""
+        return self.people.merged()
+
+    @cached_property
+    def strata(self) -> tuple[tuple[Strata, str], ...]:
+        """Return the strata of each constraint, and why they leave nothing to compare, if so."""
+        return tuple(self._strata(one.constraint) for one in self.stated)
+
+    def _strata(self, constraint: Constraint) -> tuple[Strata, str]:
+        lines, n_groups = self.merged, len(self.compared_names)
+        within = constraint.within
+        if within is None:
+            return Strata.everybody(len(lines), n_groups), ""
+        # Values tell about these people, even where the condition allows fewer.
+        least = max(within.min_rows, FEWEST_DESCRIBED)
+        constraint = replace(constraint, within=within._replace(min_rows=least))
+        column, group = lines.conditions[within.column], self.number[lines.groups.codes]
+        cells = (column.codes.astype(np.intp), column.labels, group, n_groups)
+        try:
+            if n_groups < constraint.min_groups:
+                raise InputError("fewer than two groups are large enough.")
+            return strata_of(constraint, *cells, lines.label, n_people=lines.n), ""
+        except InputError as error:
+            nothing = np.zeros((1, n_groups), dtype=bool)
+            codes = np.full(len(lines), -1, dtype=np.intp)
+            return Strata(codes, ("",), nothing, len(column.labels)), str(error)
+
+    @cached_property
+    def in_cells(self) -> People:
+        """Return the merged lines as people of compared groups, in the cells of the constraints."""
+        lines = self.merged
+        return People(
+            tuple(one.constraint for one in self.stated),
+            self.number[lines.groups.codes],
+            len(self.compared_names),
+            label=lines.label,
+            each=lines.n.astype(np.float64),
+            strata={
+                one.constraint: s for one, (s, _) in zip(self.stated, self.strata, strict=True)
+            },
+        )
+
+
+def count_people(
+    everybody: AuditedPeople,
+    request: Request,
+    label_names: Mapping[Any, str] | None,
+    *,
+    min_group_size: int,
+    **settings: Any,
+) -> ShownPeople:
+    """Return the people outside groups that are too small to be shown.
+
+    `settings` are the other fields of `ShownPeople` that people do not decide.
+    """
     codes, n_groups = everybody.groups.codes, len(everybody.groups.labels)
     n_unknown, *known = np.bincount(codes + 1, everybody.n, n_groups + 1).astype(np.int64)
     sizes = np.array(known, dtype=np.int64)
     is_hidden = hidden_groups(sizes, sizes >= min_group_size)
     is_shown = in_totals(codes, is_hidden, int(n_unknown))
-    n_unknown_hidden = int(everybody.n[(codes < 0) & ~is_shown].sum())
-    people = everybody if is_shown.all() else everybody.take(is_shown)
-    return ShownPeople(people, is_shown, np.where(is_hidden, sizes, 0), n_unknown_hidden)
+    return ShownPeople(
+        people=everybody if is_shown.all() else everybody.take(is_shown),
+        is_shown=is_shown,
+        n_hidden=np.where(is_hidden, sizes, 0),
+        n_unknown_hidden=int(everybody.n[(codes < 0) & ~is_shown].sum()),
+        request=add_label_names(request, everybody, label_names),
+        min_group_size=min_group_size,
+        **settings,
+    )
+
+
+def add_label_names(
+    request: Request, people: AuditedPeople, names: Mapping[Any, str] | None
+) -> Request:
+    """Return the request with the labels of the data and their names."""
+    names = names or {}
+    positive, favorable, other = (
+        people.positive_label,
+        people.favorable_label,
+        people.negative_label,
+    )
+    for label in names:
+        if label not in (other, positive):
+            raise InputError(
+                f"label_names has {label!r}, which is not a label; the labels are "
+                f"{other!r} and {positive!r}."
+            )
+    return replace(
+        request,
+        pos_label=plain(positive),
+        favorable_label=plain(favorable),
+        pos_name=str(names.get(positive, request.pos_name or positive)),
+        favorable_name=str(names.get(favorable, request.favorable_name or favorable)),
+        other_label=plain(other),
+        other_name=None if other is None else str(names.get(other, other)),
+        score_is_for=plain(people.score_label),
+    )

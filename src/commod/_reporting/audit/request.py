@@ -11,7 +11,6 @@ from commod._data.groups import UNKNOWN_GROUPS
 from commod._data.labels import check_label_parameter
 from commod._data.parameters import check_choice, check_numbers
 from commod._record import FurtherConstraint, Request, from_plain, to_plain
-from commod._reporting.audit.people import Coding
 from commod._text import did_you_mean, shown
 from commod.bounds._limits import DIRECTIONS
 from commod.exceptions import InputError, InputTypeError
@@ -172,32 +171,6 @@ def _checked_constraints(request: Request) -> list[Constraint]:
         if one.bound is not None:
             read_target(one.constraint, one.bound)
     return [one.constraint for one in stated]
-
-
-def add_label_names(request: Request, coding: Coding, names: Mapping[Any, str] | None) -> Request:
-    """Return the request with the labels of the data and their names."""
-    names = names or {}
-    positive, favorable, other = (
-        coding.positive_label,
-        coding.favorable_label,
-        coding.negative_label,
-    )
-    for label in names:
-        if label not in (other, positive):
-            raise InputError(
-                f"label_names has {label!r}, which is not a label; the labels are "
-                f"{coding.negative_label!r} and {positive!r}."
-            )
-    return replace(
-        request,
-        pos_label=plain(positive),
-        favorable_label=plain(favorable),
-        pos_name=str(names.get(positive, request.pos_name or positive)),
-        favorable_name=str(names.get(favorable, request.favorable_name or favorable)),
-        other_label=plain(other),
-        other_name=None if other is None else str(names.get(other, other)),
-        score_is_for=plain(coding.score_label),
-    )
 
 
 def is_same_target(one: Request, other: Request) -> bool:

@@ -18,7 +18,12 @@ from commod._data.arrays import Floats, Mask
 from commod._data.disclosure import FEWEST_DESCRIBED
 from commod._record import Agreement, Calibration, CalibrationBin, Estimate, Quality
 from commod._record.explanation import Direction
-from commod._reporting.audit.people import UNDEFINED, AuditedPeople, DecisionCounts, finite_or_none
+from commod._reporting.audit.people import (
+    UNDEFINED,
+    AuditedPeople,
+    ShownPeople,
+    finite_or_none,
+)
 from commod._statistics.intervals import share_estimate, share_interval
 from commod._statistics.score_map import brier_score, score_bins
 from commod.metrics import score_agreement
@@ -26,57 +31,11 @@ from commod.metrics._changes import Sides
 from commod.metrics._roc import N_RESAMPLES, ResampledCurves, ScoreCells, score_cells
 
 
-@dataclass(frozen=True)
-class ScoreFigures:
-    """What scores before and after say; None where it is not known.
-
-    `mean_before` and `mean_after` have shape (n_groups,); `square_before` and `square_after` are
-    the means of squared scores. `auc_loss` is the area under the curve
-    before minus the area after. `n_contradictions` new decisions differ from score > threshold.
-    """
-
-    mean_before: Floats | None = None
-    mean_after: Floats | None = None
-    square_before: Floats | None = None
-    square_after: Floats | None = None
-    auc_before: Estimate | None = None
-    auc_after: Estimate | None = None
-    auc_loss: Estimate | None = None
-    agreement: Agreement | None = None
-    calibration: Calibration | None = None
-    n_contradictions: int | None = None
-
-
-def measure_scores(people: AuditedPeople, threshold: float | None, level: float) -> ScoreFigures:
-    """Return all figures of the scores that are given."""
-    before, after = people.scores_before, people.scores_after
-    is_scored = people.coding.score_is_for_positive
-    label = None if people.label is None else people.label == is_scored
-    pair = None if before is None or after is None else (before, after)
-    labelled = None if pair is None or label is None else (*pair, label)
-    is_above = None if after is None or threshold is None else (after > threshold) == is_scored
-    return ScoreFigures(
-        mean_before=people.group_means(before),
-        mean_after=people.group_means(after),
-        square_before=people.group_means(None if before is None else before**2),
-        square_after=people.group_means(None if after is None else after**2),
-        auc_before=_area(before, label, level),
-        auc_after=_area(after, label, level),
-        auc_loss=None if labelled is None else area_loss(*labelled, level),
-        agreement=None if pair is None else _agreement(*pair),
-        calibration=None if labelled is None else _calibration(people, *labelled, level),
-        n_contradictions=None if is_above is None else int((is_above != people.after).sum()),
-    )
-
-
-def _area(scores: Floats | None, label: Mask | None, level: float) -> Estimate | None:
-    if scores is None or label is None:
+def agreement_of(people: AuditedPeople) -> Agreement | None:
+    """Return how close the scores are; None unless both are given."""
+    if people.scores_before is None or people.scores_after is None:
         return None
-    return RankedScores.of(scores).area(label, level)
-
-
-def _agreement(before: Floats, after: Floats) -> Agreement:
-    agreement = score_agreement(before, after)
+    agreement = score_agreement(people.scores_before, people.scores_after)
     return Agreement(
         mean_absolute_difference=agreement.mean_absolute_difference,
         correlation=finite_or_none(agreement.correlation),
@@ -85,21 +44,39 @@ def _agreement(before: Floats, after: Floats) -> Agreement:
     )
 
 
-def quality_of(counts: DecisionCounts, scores: ScoreFigures, level: float) -> Quality | None:
+def contradictions_of(people: AuditedPeople, threshold: float | None) -> int | None:
+    """Return how many new decisions differ from score > threshold; None where not known."""
+    if people.scores_after is None or threshold is None:
+        return None
+    is_above = (people.scores_after > threshold) == people.score_is_for_positive
+    return int((is_above != people.after).sum())
+
+
+def quality_of(counted: ShownPeople, *, has_rows: bool = True) -> Quality | None:
     """Return accuracy and areas under the curve, before and after; None without true labels."""
-    if not counts.has_labels:
+    counts, people, level = counted.everybody, counted.people, counted.level
+    if people.label is None:
         return None
     n_fixed, n_introduced = (int(n.sum()) for n in counts.fixed_and_introduced())
     n_both = n_fixed + n_introduced
+    before, after = (
+        share_estimate(int(counts.by_decision(when)[:, [0, 1], [0, 1]].sum()), counts.n, level)
+        for when in (False, True)
+    )
+    label, loss = people.label == people.score_is_for_positive, None
+    scores = [people.scores_before, people.scores_after] if has_rows else [None, None]
+    if scores[0] is not None and scores[1] is not None:
+        loss = area_loss(scores[0], scores[1], label, level)
+    areas = (None if of is None else RankedScores.of(of).area(label, level) for of in scores)
     return Quality(
-        accuracy_before=share_estimate(counts.n_correct(after=False), counts.n, level),
-        accuracy_after=share_estimate(counts.n_correct(after=True), counts.n, level),
+        before,
+        after,
         n_errors_fixed=n_fixed,
         n_errors_introduced=n_introduced,
         p_value=float(binomtest(n_fixed, n_both).pvalue) if n_both else 1.0,
-        auc_before=scores.auc_before,
-        auc_after=scores.auc_after,
-        auc_loss=scores.auc_loss,
+        auc_before=next(areas),
+        auc_after=next(areas),
+        auc_loss=loss,
     )
 
 
@@ -107,18 +84,20 @@ def quality_of(counts: DecisionCounts, scores: ScoreFigures, level: float) -> Qu
 # Calibration
 
 
-def _calibration(
-    people: AuditedPeople, scores_before: Floats, scores_after: Floats, label: Mask, level: float
-) -> Calibration:
-    before = calibration_bins(scores_before, label, level)
-    after = calibration_bins(scores_after, label, level)
+def calibration_of(people: AuditedPeople, level: float) -> Calibration | None:
+    """Return scores against true labels; None unless both scores and labels are given."""
+    if people.scores_before is None or people.scores_after is None or people.label is None:
+        return None
+    label = people.label == people.score_is_for_positive
+    before = calibration_bins(people.scores_before, label, level)
+    after = calibration_bins(people.scores_after, label, level)
     figures = Calibration(
         before=before,
         after=after,
         error_before=calibration_error(before),
         error_after=calibration_error(after),
-        brier_before=brier_score(scores_before, label),
-        brier_after=brier_score(scores_after, label),
+        brier_before=brier_score(people.scores_before, label),
+        brier_after=brier_score(people.scores_after, label),
     )
     probability = people.scores_calibrated
     if probability is None:
@@ -327,12 +306,14 @@ def _turned(placements: Floats, positive: Mask) -> Floats:
     return placements if placements[positive].mean() >= 0.5 else 1 - placements
 
 
-def change_areas(counts: DecisionCounts, is_compared: Mask, level: float) -> list[Estimate]:
+def change_areas(counted: ShownPeople) -> list[Estimate]:
     """Return how well the change itself predicts membership of each compared group."""
-    changed = sum(counts.raised_and_lowered())
-    members = np.stack([counts.sizes - changed, changed], axis=1)  # group; unchanged, changed
+    by_decisions = counted.counts.cells.sum(axis=1)
+    changed = by_decisions[:, 0, 1] + by_decisions[:, 1, 0]
+    members = np.stack([counted.counts.sizes - changed, changed], axis=1)  # unchanged, changed
     others = members.sum(axis=0) - members
-    return [area_of_counts(members[i], others[i], level) for i in np.flatnonzero(is_compared)]
+    compared = np.flatnonzero(counted.is_compared)
+    return [area_of_counts(members[i], others[i], counted.level) for i in compared]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -379,17 +360,16 @@ def listed_groups(
     return tuple(np.sort(largest).tolist()), len(compared) - len(largest)
 
 
-def rank_groups(
-    people: AuditedPeople, is_compared: NDArray[np.bool_], level: float
-) -> RankedGroups | None:
+def rank_groups(counted: ShownPeople) -> RankedGroups | None:
     """Return the people of each group by score; None without true labels or without scores."""
+    people, level = counted.known, counted.level
     scores = people.scores_before, people.scores_after
     is_scored = any(values is not None for values in scores)
-    if people.label is None or not is_scored or not is_compared.any():
+    if people.label is None or not is_scored or not counted.is_compared.any():
         return None
-    label = people.label == people.coding.score_is_for_positive
+    label = people.label == people.score_is_for_positive
     codes = people.groups.codes
-    listed, n_left_out = listed_groups(people.groups.sizes, is_compared)
+    listed, n_left_out = listed_groups(people.groups.sizes, counted.is_compared)
     before, after = (
         None if values is None else _cells_of(values, label, codes, listed) for values in scores
     )
@@ -420,19 +400,21 @@ def _cells_of(
 
 
 def roc_of(
-    ranked: RankedGroups | None, groups: Sequence[_record.Group], level: float
+    ranked: RankedGroups | None, names: Sequence[str], level: float
 ) -> _record.RocFigures | None:
-    """Return the areas under and between the curves; None where no group is ranked."""
+    """Return the areas under and between the curves; None where no group is ranked.
+
+    `names` are those of all groups.
+    """
     known = None if ranked is None else (ranked.before or ranked.after)
     if ranked is None or known is None:
         return None
     rocs = [
-        _without_figures(groups[i].name, cells)
-        for i, cells in zip(ranked.listed, known, strict=True)
+        _without_figures(names[i], cells) for i, cells in zip(ranked.listed, known, strict=True)
     ]
     described = [j for j, roc in enumerate(rocs) if not roc.why_unknown]
     reference = max(described, key=lambda j: rocs[j].n, default=None)
-    names = [rocs[j].name for j in described]
+    own_names = [rocs[j].name for j in described]
     before = _measure(ranked.before, described, reference, ranked, level)
     is_same = ranked.after is ranked.before
     after = before if is_same else _measure(ranked.after, described, reference, ranked, level)
@@ -446,8 +428,8 @@ def roc_of(
     return _record.RocFigures(
         reference=None if reference is None else rocs[reference].name,
         groups=tuple(rocs),
-        largest_before=None if before is None else before.largest(names),
-        largest_after=None if after is None else after.largest(names),
+        largest_before=None if before is None else before.largest(own_names),
+        largest_after=None if after is None else after.largest(own_names),
         n_left_out=ranked.n_left_out,
         n_bins=ranked.n_bins,
     )
@@ -528,25 +510,20 @@ def _widened(figure: Estimate, error: float) -> Estimate:
 DIRECTIONS: tuple[Direction, ...] = ("gain", "loss")
 
 
-def outscoring_of(
-    people: AuditedPeople, is_compared: NDArray[np.bool_], level: float
-) -> tuple[_record.Outscoring, ...]:
+def outscoring_of(counted: ShownPeople) -> tuple[_record.Outscoring, ...]:
     """Return the figures of gains and of losses, whichever occur; none without base scores.
 
     Only compared groups count: a pair is made within a group, and a small group has few pairs.
     """
-    if people.scores_before is None or not is_compared.any():
+    people, names = counted.known, [str(name) for name in counted.compared_names]
+    if people.scores_before is None or not names:
         return ()
     # a high score may predict the favourable label, or the other one
-    coding = people.coding
-    is_good = coding.favorable_is_positive == coding.score_is_for_positive
+    is_good = people.favorable_is_positive == people.score_is_for_positive
     scores = people.scores_before if is_good else -people.scores_before
-    number = np.where(is_compared, np.cumsum(is_compared) - 1, -1)
-    names = [str(n) for n in np.array(people.coding.group_names, dtype=object)[is_compared]]
-    sides = Sides.of(
-        scores, people.favorable(people.before), number[people.groups.codes], len(names)
-    )
-    figures = (_of_direction(people, sides, change, names, level) for change in DIRECTIONS)
+    group = counted.number[people.groups.codes]
+    sides = Sides.of(scores, people.favorable(people.before), group, len(names))
+    figures = (_of_direction(people, sides, one, names, counted.level) for one in DIRECTIONS)
     return tuple(figure for figure in figures if figure.n_changed)
 
 

@@ -1,4 +1,4 @@
-"""Write the answer of an audit in plain sentences: who changes, how fair it is, at what cost."""
+"""Write what an audit says in plain sentences: its answer, and what it does not know."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from commod._data.disclosure import FEWEST_DESCRIBED
 from commod._record import Fairness, Outscoring
-from commod._reporting.audit.evidence import Evidence
+from commod._reporting.audit.figures import MeasuredAudit, outcomes_of
+from commod._reporting.audit.people import DecisionCounts
 from commod._text import MAX_LISTED_GROUPS, at_bound, distinct, list_names, n_of, shorten, verb
 from commod._words.shared import (
     blind_limit_text,
@@ -18,6 +19,7 @@ from commod._words.shared import (
     small_group_text,
     true_shares_text,
 )
+from commod._words.update import no_interval_text
 from commod.metrics._constraint import Constraint, get_constraint
 from commod.metrics._measures import Measure
 
@@ -48,34 +50,34 @@ def metric_text(metric: Fairness, value: float, reference: float | None = None) 
     return distinct(value, reference, digits=1 if in_percent else 3, in_percent=in_percent)
 
 
-def _interval_of(evidence: Evidence, metric: Fairness) -> str:
+def _interval_of(e: MeasuredAudit, metric: Fairness) -> str:
     """Return the interval of a metric after the update, in brackets; empty without one."""
     low, high = metric.after.low, metric.after.high
     if low is None or high is None:
         return ""
     ends = f"between {metric_text(metric, low)} and {metric_text(metric, high)}"
-    return f" ({ends}, {interval(evidence, compared=True)})"
+    return f" ({ends}, {interval(e, compared=True)})"
 
 
-def interval(evidence: Evidence, *, compared: bool = False) -> str:
+def interval(e: MeasuredAudit, *, compared: bool = False) -> str:
     """Return the level and the rows, for a sentence with an interval.
 
     A comparison between groups (`compared`) omits small groups.
     """
-    n = evidence.compared.n if compared else evidence.n
+    n = e.fairness[0].n if compared else e.n
     omitted = ""
-    if n < evidence.n:
-        why = "too small" if evidence.unknown is None else "unknown or too small"
-        omitted = f" without {evidence.n - n:,} in groups {why}"
-    return f"{evidence.level * 100:g}% interval, {n:,} {evidence.rows}{omitted}"
+    if n < e.n:
+        why = "too small" if e.counted.unknown is None else "unknown or too small"
+        omitted = f" without {e.n - n:,} in groups {why}"
+    return f"{e.level * 100:g}% interval, {n:,} {e.rows}{omitted}"
 
 
-def why_undefined(evidence: Evidence) -> str:
+def why_undefined(e: MeasuredAudit) -> str:
     """Return why the requested metric has no value."""
-    metric = evidence.fairness.name
-    if reason := evidence.stated.why_undefined(0):
+    metric = e.fairness[0].name
+    if reason := e.counted.strata[0][1]:
         return reason
-    if len(evidence.compared_names) < 2:
+    if len(e.counted.compared_names) < 2:
         return f"the {metric} compares groups, and fewer than two groups are large enough."
     return (
         f"the {metric} is not defined on these rows. Either nobody gets the decision that is "
@@ -87,41 +89,41 @@ def why_undefined(evidence: Evidence) -> str:
 # The answer and the notice
 
 
-def answer_of(evidence: Evidence) -> tuple[str, ...]:
+def answer_of(e: MeasuredAudit) -> tuple[str, ...]:
     """Return what a reader should know first, most important first."""
     sentences = (
-        most_change_text(evidence.changes.n_changes / evidence.n),
-        _who_changes(evidence),
-        _how_decided(evidence),
-        _fairness(evidence),
-        *further_sentences(evidence),
-        *strata_sentences(evidence),
-        _left_out(evidence),
-        _unknown(evidence),
-        *outscoring_sentences(evidence),
-        _distance_to_limit(evidence),
-        _accuracy(evidence),
+        most_change_text(e.changes.n_changes / e.n),
+        _who_changes(e),
+        _how_decided(e),
+        _fairness(e),
+        *further_sentences(e),
+        *strata_sentences(e),
+        _left_out(e),
+        _unknown(e),
+        *outscoring_sentences(e),
+        _distance_to_limit(e),
+        _accuracy(e),
     )
     return tuple(sentence for sentence in sentences if sentence)
 
 
-def _unknown(evidence: Evidence) -> str:
+def _unknown(e: MeasuredAudit) -> str:
     """Return how fair the decisions could be, whatever the unknown groups are."""
-    unknown = evidence.unknown_groups
+    unknown = e.unknown_groups
     if unknown is None:
         return ""
     text = (
         f"For {n_of(unknown.n_unknown, 'person')}, the group is not known. Fairness counts only "
         f"the {n_of(unknown.n_known, 'person')} with a known group."
     )
-    if evidence.shown.n_unknown_hidden:
+    if e.counted.n_unknown_hidden:
         return (
             f"{text} Those without one are fewer than {FEWEST_DESCRIBED}: they are in no figure "
             "and no total."
         )
     if unknown.low_after is None or unknown.high_after is None:
         return text
-    metric = evidence.fairness
+    metric = e.fairness[0]
     low, high = (metric_text(metric, end) for end in (unknown.low_after, unknown.high_after))
     ends = "Both ends can occur." if unknown.is_exact else "The true range may be narrower."
     return (
@@ -130,12 +132,12 @@ def _unknown(evidence: Evidence) -> str:
     )
 
 
-def _who_changes(evidence: Evidence) -> str:
-    changes = evidence.changes
+def _who_changes(e: MeasuredAudit) -> str:
+    changes = e.changes
     if not changes.n_changes:
-        return f"No decision changes on the {evidence.n:,} {evidence.rows}."
+        return f"No decision changes on the {e.n:,} {e.rows}."
     share = changes.n_changes / changes.n
-    outcome = f"“{shorten(evidence.request.favorable_name)}”"
+    outcome = f"“{shorten(e.request.favorable_name)}”"
     return (
         f"{changes.n_changes:,} of {n_of(changes.n, 'person')} ({share:.1%}) "
         f"{verb(changes.n_changes, 'get')} another decision: "
@@ -144,20 +146,20 @@ def _who_changes(evidence: Evidence) -> str:
     )
 
 
-def _how_decided(evidence: Evidence) -> str:
+def _how_decided(e: MeasuredAudit) -> str:
     sentences = []
-    if evidence.reads_group:
+    if e.provenance.reads_group:
         sentences.append(
             "This update reads each person's group, or a column that determines it, to decide."
         )
-    if evidence.is_randomised:
+    if e.provenance.is_randomised:
         sentences.append("This update is randomised: chance partly decides who changes.")
     return " ".join(sentences)
 
 
-def notice_of(evidence: Evidence) -> str | None:
+def notice_of(e: MeasuredAudit) -> str | None:
     """Return how many people lose and what gains alone would take; None unless losses prevail."""
-    changes, limit = evidence.changes, evidence.limit
+    changes, limit = e.changes, e.limit
     if changes.n_losses <= changes.n_gains:
         return None
     text = (
@@ -169,28 +171,28 @@ def notice_of(evidence: Evidence) -> str | None:
     elif limit.n_gains_only is None:
         text += " On these rows, gains alone cannot reach the same fairness."
     else:
-        gains = _gains(limit.n_gains_only, evidence)
+        gains = _gains(limit.n_gains_only, e)
         text += f" On these rows, gains alone need at least {gains} for the same fairness."
     if limit.n_target_gains_only:
-        gains = _gains(limit.n_target_gains_only, evidence)
+        gains = _gains(limit.n_target_gains_only, e)
         text += f" On these rows, gains alone need at least {gains} for the target."
     return text
 
 
-def _gains(n: int, evidence: Evidence) -> str:
-    return f"{n_of(n, 'change')} ({n / evidence.n:.1%} of all people)"
+def _gains(n: int, e: MeasuredAudit) -> str:
+    return f"{n_of(n, 'change')} ({n / e.n:.1%} of all people)"
 
 
-def _fairness(evidence: Evidence) -> str:
-    metric, constraint = evidence.fairness, evidence.constraint
+def _fairness(e: MeasuredAudit) -> str:
+    metric, constraint = e.fairness[0], e.counted.constraint
     before, after = metric.before.value, metric.after.value
     if before is None or after is None:
-        return f"Fairness is not known: {why_undefined(evidence)}"
-    earlier = "" if _has_rates(evidence) else " before"
+        return f"Fairness is not known: {why_undefined(e)}"
+    earlier = "" if _has_rates(e) else " before"
     text = (
-        f"{_rates(evidence, 'was')}The {metric.name} was {metric_text(metric, before)}{earlier}. "
-        f"{_rates(evidence, 'is')}The {metric.name} is {metric_text(metric, after)}"
-        f"{_interval_of(evidence, metric)}.{_other_ratio(metric)}"
+        f"{_rates(e, 'was')}The {metric.name} was {metric_text(metric, before)}{earlier}. "
+        f"{_rates(e, 'is')}The {metric.name} is {metric_text(metric, after)}"
+        f"{_interval_of(e, metric)}.{_other_ratio(metric)}"
     )
     if not constraint.is_met(after, before):
         text += " This is less fair than before."
@@ -198,25 +200,25 @@ def _fairness(evidence: Evidence) -> str:
         goal = target_text(metric, after)
         if not metric.is_kept:
             text += f" The target, {goal}, is not reached on these rows."
-        elif most_change_text(evidence.changes.n_changes / evidence.n):
+        elif most_change_text(e.changes.n_changes / e.n):
             text += f" The changed decisions have {goal} on these rows, but this is not a success."
         else:
             text += f" The target, {goal}, is reached on these rows."
     return text
 
 
-def further_sentences(evidence: Evidence) -> tuple[str, ...]:
+def further_sentences(e: MeasuredAudit) -> tuple[str, ...]:
     """Return for each further constraint its metric before and after, and whether it is kept."""
-    return tuple(_further(evidence, i) for i in range(1, len(evidence.stated_metrics)))
+    return tuple(_further(e, i) for i in range(1, len(e.asked)))
 
 
-def _further(evidence: Evidence, i: int) -> str:
-    metric = evidence.stated_metrics[i]
+def _further(e: MeasuredAudit, i: int) -> str:
+    metric = e.asked[i]
     before, after = metric.before.value, metric.after.value
     if after is None:
-        reason = evidence.stated.why_undefined(i)
+        reason = e.counted.strata[i][1]
         return f"The {metric.name} is not defined on these rows{f': {reason}' if reason else '.'}"
-    text = f"The {metric.name} is {metric_text(metric, after)}{_interval_of(evidence, metric)}"
+    text = f"The {metric.name} is {metric_text(metric, after)}{_interval_of(e, metric)}"
     if before is not None:
         text += f"; it was {metric_text(metric, before)} before"
     if metric.bound is None:
@@ -225,10 +227,10 @@ def _further(evidence: Evidence, i: int) -> str:
     return f"{text}. Its bound, {target_text(metric, after)}, {kept} on these rows."
 
 
-def strata_sentences(evidence: Evidence) -> tuple[str, ...]:
+def strata_sentences(e: MeasuredAudit) -> tuple[str, ...]:
     """Return for each condition how many strata are compared, and how many are left out."""
     sentences = []
-    for metric in evidence.stated_metrics:
+    for metric in e.asked:
         table = metric.strata
         if table is None or not table.n_compared:
             continue
@@ -255,9 +257,9 @@ def _other_ratio(metric: Fairness) -> str:
     return f" The {metric.other_name} was {old} and is {new}."
 
 
-def _left_out(evidence: Evidence) -> str:
+def _left_out(e: MeasuredAudit) -> str:
     """Return who is not compared, and the metric over all groups whose rates may be shown."""
-    small = evidence.small_groups
+    small = e.small_groups
     if not small:
         return ""
     groups = list_names(
@@ -265,72 +267,84 @@ def _left_out(evidence: Evidence) -> str:
         MAX_LISTED_GROUPS,
     )
     text = (
-        f"{n_of(len(small), 'group')} of fewer than {evidence.min_group_size} people "
+        f"{n_of(len(small), 'group')} of fewer than {e.counted.min_group_size} people "
         f"{verb(len(small), 'be')} not compared: {groups}."
     )
-    if n_hidden := evidence.n_hidden:
+    if n_hidden := int(e.counted.n_hidden.sum()):
         text += (
             f" {n_of(n_hidden, 'person')} in groups of fewer than {FEWEST_DESCRIBED} "
             f"{verb(n_hidden, 'be')} in no figure and no total."
         )
-    counts, constraint = evidence.described, evidence.constraint
+    counts, constraint = _described(e), e.counted.constraint
     if not constraint.is_simple:
         return text
-    if len(counts.sizes) == len(evidence.compared.sizes) or not counts.is_comparable(constraint):
+    if len(counts.sizes) == len(e.counted.compared.sizes) or not counts.is_comparable(constraint):
         return text
     value = constraint.value_from_counts(*counts.table(constraint, after=True))
     if value is None:
         return text
-    n, n_all = len(counts.sizes), len(evidence.counts.sizes)
+    n, n_all = len(counts.sizes), len(e.counted.counts.sizes)
     over = f"all {n} groups" if n == n_all else f"the {n} groups whose rates can be shown"
-    shown = metric_text(evidence.fairness, float(value))
-    return f"{text} Over {over}, the {evidence.fairness.name} is {shown}."
+    shown = metric_text(e.fairness[0], float(value))
+    return f"{text} Over {over}, the {e.fairness[0].name} is {shown}."
 
 
-def _has_rates(evidence: Evidence) -> bool:
+def _described(e: MeasuredAudit) -> DecisionCounts:
+    """Return the counts of groups, compared or not, whose rates may be shown and are defined.
+
+    Defined are the rates that the constraint compares.
+    """
+    counts = e.counted.counts
+    is_shown = [group.selected_after.value is not None for group in e.groups]
+    sizes, _ = counts.table(e.counted.constraint, after=True)
+    return counts.of_groups(np.array(is_shown) & (sizes > 0).all(axis=0))
+
+
+def _has_rates(e: MeasuredAudit) -> bool:
     """Return whether the first constraint compares rates of all people."""
-    constraint = evidence.constraint
+    constraint = e.counted.constraint
     return constraint.compares_rates and constraint.within is None
 
 
-def _rates(evidence: Evidence, is_or_was: str) -> str:
+def _rates(e: MeasuredAudit, is_or_was: str) -> str:
     """Return a sentence with the lowest and highest rate of each rate row, before or after.
 
     `is_or_was` says which. It is empty where other numbers are compared.
     """
-    if not _has_rates(evidence):
+    if not _has_rates(e):
         return ""
-    sizes, positives = evidence.compared.table(evidence.constraint, after=is_or_was == "is")
+    sizes, positives = e.counted.compared.table(e.counted.constraint, after=is_or_was == "is")
     rates = [
-        f"{_rate_name(evidence, row)} {is_or_was} {_extremes(evidence, positives[i] / sizes[i])}"
-        for i, row in enumerate(evidence.constraint.rate_rows)
+        f"{_rate_name(e, row)} {is_or_was} {_extremes(e, positives[i] / sizes[i])}"
+        for i, row in enumerate(e.counted.constraint.rate_rows)
     ]
     return f"{'Before' if is_or_was == 'was' else 'After'}, {'; '.join(rates)}. "
 
 
-def _rate_name(evidence: Evidence, row: Measure) -> str:
+def _rate_name(e: MeasuredAudit, row: Measure) -> str:
     """Return a rate by its name and, where true labels count, in words."""
-    name = f"the {row.name} of {evidence.outcome}"
-    if row.label is None or not evidence.other_outcome:
+    outcome, other = outcomes_of(e.request)
+    name = f"the {row.name} of {outcome}"
+    if row.label is None or not other:
         return name
-    among = evidence.outcome if row.label else evidence.other_outcome
-    return f"{name} (decided {evidence.outcome} among those whose true label is {among})"
+    among = outcome if row.label else other
+    return f"{name} (decided {outcome} among those whose true label is {among})"
 
 
-def _extremes(evidence: Evidence, rates: NDArray[np.float64]) -> str:
+def _extremes(e: MeasuredAudit, rates: NDArray[np.float64]) -> str:
     lowest, highest = int(rates.argmin()), int(rates.argmax())
     if lowest == highest:
         return f"{rates[0]:.1%} in every group"
     low, high = (
-        f"{rates[i]:.1%} in group {shorten(evidence.compared_names[i])}" for i in (lowest, highest)
+        f"{rates[i]:.1%} in group {shorten(e.counted.compared_names[i])}" for i in (lowest, highest)
     )
     return f"{low} and {high}"
 
 
-def outscoring_sentences(evidence: Evidence) -> Iterable[str]:
+def outscoring_sentences(e: MeasuredAudit) -> Iterable[str]:
     """Yield a sentence for gains and one for losses, whichever are known."""
-    for figures in evidence.outscoring:
-        text = outscoring_text(figures.change, figures.same_group, evidence.level)
+    for figures in e.outscoring:
+        text = outscoring_text(figures.change, figures.same_group, e.level)
         if text:
             yield f"{text} {_true_shares(figures)}".rstrip()
 
@@ -342,8 +356,8 @@ def _true_shares(figures: Outscoring) -> str:
     return true_shares_text(figures.change, changed.value, others.value)
 
 
-def _distance_to_limit(evidence: Evidence) -> str:
-    limit = evidence.limit
+def _distance_to_limit(e: MeasuredAudit) -> str:
+    limit = e.limit
     if limit.n_fewest is None or not limit.n_changes:
         return ""
     if not limit.n_fewest:
@@ -353,10 +367,10 @@ def _distance_to_limit(evidence: Evidence) -> str:
     if limit.n_constraints > 1:
         goal = f"to keep the {limit.n_constraints} constraints as well as this update"
     proven = "" if limit.is_exact else " The fewest may be more: this is a proven lower bound."
-    n_small = evidence.changes.n_changes - limit.n_changes
-    why = "too small to be compared" if evidence.unknown is None else "unknown or too small"
+    n_small = e.changes.n_changes - limit.n_changes
+    why = "too small to be compared" if e.counted.unknown is None else "unknown or too small"
     omitted = f", not counting {n_small:,} in groups {why}" if n_small else ""
-    blind = f" {blind_limit_text(limit.blind, evidence.level)}" if limit.blind else ""
+    blind = f" {blind_limit_text(limit.blind, e.level)}" if limit.blind else ""
     return (
         f"On these rows, every method{allowed[limit.direction]} needs at least "
         f"{n_of(limit.n_fewest, 'change')} {goal}, even if it knows every person's group.{proven} "
@@ -364,8 +378,8 @@ def _distance_to_limit(evidence: Evidence) -> str:
     )
 
 
-def _accuracy(evidence: Evidence) -> str:
-    quality = evidence.quality
+def _accuracy(e: MeasuredAudit) -> str:
+    quality = e.quality
     if quality is None:
         return "True labels are not known here, so errors are not counted."
     before, after = quality.accuracy_before.value or 0.0, quality.accuracy_after.value or 0.0
@@ -374,3 +388,144 @@ def _accuracy(evidence: Evidence) -> str:
         f"{n_of(quality.n_errors_fixed, 'error')} fixed, "
         f"{n_of(quality.n_errors_introduced, 'error')} introduced."
     )
+
+
+# ---------------------------------------------------------------------------------------------
+# Write what an audit does not know: general limits, missing inputs, and too few people
+
+
+def not_known_of(e: MeasuredAudit) -> tuple[str, ...]:
+    """Return what the figures do not say, one text per fact."""
+    return (
+        f"All figures are measured on the {e.rows}. If the base model or the update was "
+        "fitted on these rows, the figures are too good; on new people they may differ.",
+        "Intervals hold if new people arrive in the same way as these people did, independently "
+        "of each other. They do not cover wrong labels, wrong groups, or people who never "
+        "appear in the data.",
+        *_not_measured(e),
+        *_unknown_groups(e),
+        *_not_given(e),
+        *_too_few(e),
+        "A target is a choice of the people who set it. No figure here says that a rule or a law "
+        "is complied with. People must judge whether a change is right for the person.",
+    )
+
+
+def _not_measured(e: MeasuredAudit) -> list[str]:
+    texts = []
+    n = e.n_undecided
+    if n:
+        texts.append(
+            f"{n_of(n, 'row')} without a decision before and after the update {verb(n, 'be')} left "
+            "out of every figure."
+        )
+    if not e.has_rows:
+        texts.append(
+            "The figures come from counts and sums made inside the dataframe engine. Figures that "
+            "need single rows were not computed: areas under the curve of all people, calibration "
+            "and the rank correlation of scores, whether people who gain have higher base "
+            "scores than people who stay rejected, rules that say who changes, subgroups within "
+            "columns, and the change ledger."
+        )
+    roc = e.roc
+    if roc is not None and roc.n_bins is not None:
+        texts.append(
+            f"For the ROC curves of groups, scores were counted in {roc.n_bins:,} bins. The "
+            "intervals of the areas include the largest error that the bins can make."
+        )
+    return texts
+
+
+def _unknown_groups(e: MeasuredAudit) -> list[str]:
+    if n := e.counted.n_unknown_hidden:
+        return [
+            f"For {n_of(n, 'person')}, the group is not known. As there are fewer than "
+            f"{FEWEST_DESCRIBED}, they are in no figure and no total. The ledger has their changes."
+        ]
+    if e.counted.unknown is None:
+        return []
+    text = (
+        f"For {n_of(e.counted.unknown.n, 'person')}, the group is not known. Changes and accuracy "
+        "count them. Rates, comparisons and the limit do not, and hold for everybody only if "
+        "people of unknown groups fare as those of known groups do."
+    )
+    named = zip(e.counted.stated, e.asked, strict=True)
+    without = [
+        metric.name for i, (one, metric) in enumerate(named) if i or not one.constraint.is_simple
+    ]
+    return [text, no_interval_text(without)] if without else [text]
+
+
+def _not_given(e: MeasuredAudit) -> list[str]:
+    texts = {
+        "True labels were not given: accuracy, error rates and calibration are not known.": (
+            e.quality is None
+        ),
+        "Scores before and after were not both given: agreement, ranking and calibration of the "
+        "scores are not known.": e.agreement is None,
+        "Scores before were not given: whether people who gain have higher base scores than "
+        "people who stay rejected is not known.": e.counted.people.scores_before is None
+        and e.has_rows,
+        "Raw columns were not given: which people change, and subgroups within columns, are not "
+        "known.": e.segments is None and e.has_rows,
+        "The ratio r is not known: how well the update predicts the group is measured on the "
+        "changes alone.": not all(proxy.by_ratio for proxy in e.proxies),
+        "Refits on resampled rows were not made: whether other rows would lead to the same "
+        "changes is not known.": e.stability is None,
+    }
+    return [*(text for text, is_missing in texts.items() if is_missing), *_no_curves(e)]
+
+
+def _no_curves(e: MeasuredAudit) -> list[str]:
+    """Return why areas under and between ROC curves of groups are not known, if so."""
+    roc = e.roc
+    if roc is None:
+        people = e.counted.people
+        scores = people.scores_before, people.scores_after
+        if e.quality is None or all(one is None for one in scores):
+            return []  # `_not_given` says so
+        return ["Too few people are compared for ROC curves of groups: they are not known."]
+    unknown = [g for g in roc.groups if g.why_unknown]
+    names = list_names([g.name for g in unknown], 10, width=40)
+    whys = list_names(sorted({g.why_unknown for g in unknown}))
+    texts = [f"ROC curves are not known for {names}: {whys}."] if unknown else []
+    if roc.n_left_out:
+        texts.append(
+            f"ROC curves were compared for the {len(roc.groups)} largest groups only; "
+            f"{n_of(roc.n_left_out, 'compared group')} {verb(roc.n_left_out, 'be')} left out."
+        )
+    return texts
+
+
+def _too_few(e: MeasuredAudit) -> list[str]:
+    texts = []
+    if e.fairness[0].after.value is None:
+        texts.append(f"Fairness is not known: {why_undefined(e)}")
+    unread = e.unread_columns
+    if unread:
+        names = list_names(unread, 10, width=40)
+        texts.append(
+            f"Columns that are neither numbers nor categories ({names}) are in no rule and "
+            "no subgroup, and their values are not in the digest of the data."
+        )
+    small = e.small_groups
+    if small:
+        n_people = n_of(sum(group.n for group in small), "person")
+        texts.append(
+            f"{n_of(len(small), 'group')} with {n_people} in total {verb(len(small), 'be')} too "
+            f"small (under {small[0].needed} people each) and left out of every comparison."
+        )
+    n = int(e.counted.n_hidden.sum())
+    if n:
+        texts.append(
+            f"{n_of(n, 'person')} in groups of fewer than {FEWEST_DESCRIBED} people "
+            f"{verb(n, 'be')} in no figure and no total. With the totals, the decisions of "
+            "single people could be computed. The ledger has their changes."
+        )
+    n = e.subgroups.n_too_small
+    if n:
+        texts.append(
+            f"{n_of(n, 'subgroup')} {verb(n, 'have')} too few people or too few peers (under "
+            f"{e.subgroups.min_size}) to be compared."
+        )
+    return texts

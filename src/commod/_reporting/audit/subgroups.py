@@ -7,8 +7,6 @@ people of one group within a slice. Its peers are the other people of the same s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import repeat
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +15,7 @@ from commod._data.columns import Column
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import BinTerms, bin_edges
 from commod._record import Estimate, Subgroup, Subgroups
-from commod._reporting.audit.people import AuditedPeople, Coding, DecisionCounts
+from commod._reporting.audit.people import AuditedPeople, ShownPeople
 from commod._statistics.intervals import difference_interval, share_estimate
 from commod.metrics._constraint import Constraint
 
@@ -31,31 +29,26 @@ MAX_SLICE_SHARE = 0.9  # a larger slice repeats what the slice of everybody says
 MIN_GAP = 0.05  # a smaller gap is not listed, even where it is statistically certain
 
 
-class Slice(NamedTuple):
-    """A slice and its people by group, favourable after and favourable before: shape (G, 2, 2).
-
-    The name is empty for the slice of everybody.
-    """
-
-    name: str
-    counts: IntArray
+# A slice: its name, empty for everybody, and its people by group, favourable after, and before.
+Slice = tuple[str, IntArray]  # the counts have shape (n_groups, 2, 2)
 
 
 def _counts_favorable_only(constraint: Constraint, has_labels: bool) -> bool:
-    """Return whether only people with the favourable true label are compared."""
-    return constraint.needs_labels and has_labels
-
-
-def _everybody(counts: DecisionCounts, coding: Coding, constraint: Constraint) -> Slice:
-    """Return the slice of all people whose rate is compared.
+    """Return whether only people with the favourable true label are compared.
 
     Demographic parity compares everybody. A constraint on errors compares people with the
     favourable true label, who should get the favourable decision.
     """
-    cells = counts.cells if coding.favorable_is_positive else counts.cells[:, ::-1, ::-1, ::-1]
-    only_favorable = _counts_favorable_only(constraint, counts.has_labels)
-    counted = cells[:, 1] if only_favorable else cells.sum(axis=1)
-    return Slice("", np.asarray(counted.transpose(0, 2, 1)))
+    return constraint.needs_labels and has_labels
+
+
+def _everybody(counted: ShownPeople) -> Slice:
+    """Return the slice of all people whose rate is compared."""
+    cells = counted.counts.cells
+    cells = cells if counted.people.favorable_is_positive else cells[:, ::-1, ::-1, ::-1]
+    only_favorable = _counts_favorable_only(counted.constraint, counted.counts.has_labels)
+    of_slice = cells[:, 1] if only_favorable else cells.sum(axis=1)
+    return "", np.asarray(of_slice.transpose(0, 2, 1))
 
 
 class SliceCounter:
@@ -71,7 +64,7 @@ class SliceCounter:
         self._cell = (
             4 * codes + 2 * people.favorable(people.after) + people.favorable(people.before)
         )
-        self._n_cells = 4 * len(people.coding.group_names)
+        self._n_cells = 4 * len(people.group_names)
         self._is_counted = None
         if people.label is not None and _counts_favorable_only(constraint, True):
             self._is_counted = people.favorable(people.label)
@@ -88,8 +81,7 @@ class SliceCounter:
         counts = np.bincount(cell, minlength=n_slices * self._n_cells)
         by_slice = counts.reshape(n_slices, -1, 2, 2).astype(np.int64)[:-1]
         largest = MAX_SLICE_SHARE * len(self._cell)
-        slices = map(Slice, names, by_slice)
-        self.slices += [candidate for candidate in slices if candidate.counts.sum() <= largest]
+        self.slices += [one for one in zip(names, by_slice, strict=True) if one[1].sum() <= largest]
 
 
 def _slices(column: Column) -> tuple[NDArray[np.int32], list[str]]:
@@ -129,77 +121,51 @@ def _ranges(column: Column) -> tuple[NDArray[np.int32], list[str]]:
 # Comparing
 
 
-class _PeerComparison(NamedTuple):
-    """A subgroup and its peers: counts of shape (2, 2), favourable after and before."""
-
-    slice_name: str
-    group_name: str
-    members: IntArray
-    peers: IntArray
-
-
-def find_subgroups(
-    counts: DecisionCounts,
-    coding: Coding,
-    constraint: Constraint,
-    slices: Sequence[Slice],
-    is_compared: NDArray[np.bool_],
-    *,
-    min_size: int,
-    level: float,
-) -> Subgroups:
+def find_subgroups(counted: ShownPeople, slices: Sequence[Slice], *, min_size: int) -> Subgroups:
     """Return the subgroups that fare worse than their peers, among everybody and in slices.
 
     The worst subgroup comes first. The level of each interval is raised (Bonferroni), so that all
-    intervals hold together at `level`.
+    intervals hold together at the level of the audit.
     """
-    names = [coding.group_names[i] for i in np.flatnonzero(is_compared)]
-    comparisons: list[_PeerComparison] = []
-    for slice_name, slice_counts in (_everybody(counts, coding, constraint), *slices):
-        members = slice_counts[is_compared]
-        peers = members.sum(axis=0) - members
-        comparisons += map(_PeerComparison, repeat(slice_name), names, members, peers)
-    tested = [c for c in comparisons if min(c.members.sum(), c.peers.sum()) >= min_size]
-    single_level = 1 - (1 - level) / max(len(tested), 1)
-    what = "people with the favourable outcome"
-    if _counts_favorable_only(constraint, counts.has_labels):
-        what += ", of those whose true label is favourable"
-    worse = _worse(tested, what, single_level) if tested else []
-    return Subgroups(
-        n_tested=len(tested),
-        n_worse=len(worse),
-        n_too_small=len(comparisons) - len(tested),
-        min_size=min_size,
-        level=single_level,
-        listed=tuple(worse[:MAX_LISTED]),
+    everybody, names = _everybody(counted), counted.compared_names
+    every = [everybody, *slices]
+    members = np.concatenate([counts[counted.is_compared] for _, counts in every])
+    totals = [counts[counted.is_compared].sum(axis=0) for _, counts in every]
+    peers = np.repeat(totals, len(names), axis=0) - members
+    tested = np.flatnonzero(
+        np.minimum(members.sum(axis=(1, 2)), peers.sum(axis=(1, 2))) >= min_size
     )
-
-
-def _worse(comparisons: Sequence[_PeerComparison], what: str, level: float) -> list[Subgroup]:
-    members = np.array([comparison.members for comparison in comparisons])
-    peers = np.array([comparison.peers for comparison in comparisons])
-    x1, x2 = members[:, 1].sum(axis=1), peers[:, 1].sum(axis=1)
-    n1, n2 = members.sum(axis=(1, 2)), peers.sum(axis=(1, 2))
+    level = 1 - (1 - counted.level) / max(len(tested), 1)
+    what = "people with the favourable outcome"
+    if _counts_favorable_only(counted.constraint, counted.counts.has_labels):
+        what += ", of those whose true label is favourable"
+    x1, x2 = members[tested, 1].sum(axis=1), peers[tested, 1].sum(axis=1)
+    n1, n2 = members[tested].sum(axis=(1, 2)), peers[tested].sum(axis=(1, 2))
     gap = x1 / n1 - x2 / n2
     low, high = difference_interval(x1, n1, x2, n2, (1 - level) / 2)
     worse = np.flatnonzero((high < 0) & (gap <= -MIN_GAP))
     worse = worse[np.argsort(gap[worse], kind="stable")]
-    return [
-        Subgroup(
-            name=_with(comparisons[k].group_name, comparisons[k].slice_name),
+    listed = []
+    for k in worse[:MAX_LISTED].tolist():
+        (slice_name, _), group = every[tested[k] // len(names)], names[tested[k] % len(names)]
+        where = f" with {slice_name}" if slice_name else ""
+        subgroup = Subgroup(
+            name=f"{group}{where}",
             what=what,
             n=int(n1[k]),
             rate=share_estimate(int(x1[k]), int(n1[k]), level),
-            rate_before=float(members[k][:, 1].sum() / n1[k]),
-            compared_with=_with("the others", comparisons[k].slice_name, "everybody else"),
+            rate_before=float(members[tested[k]][:, 1].sum() / n1[k]),
+            compared_with=f"the others{where}" if where else "everybody else",
             n_others=int(n2[k]),
             others=float(x2[k] / n2[k]),
             gap=Estimate(float(gap[k]), float(low[k]), float(high[k])),
         )
-        for k in worse.tolist()
-    ]
-
-
-def _with(people: str, slice_name: str, everywhere: str | None = None) -> str:
-    """Return people within a slice; `everywhere` names them in the slice of everybody."""
-    return f"{people} with {slice_name}" if slice_name else everywhere or people
+        listed.append(subgroup)
+    return Subgroups(
+        n_tested=len(tested),
+        n_worse=len(worse),
+        n_too_small=len(members) - len(tested),
+        min_size=min_size,
+        level=level,
+        listed=tuple(listed),
+    )
