@@ -246,7 +246,7 @@ class Draft:
         one_only = theirs & ~ours, ours & ~theirs
         kinds = [np.ones_like(ours), ours != theirs, *(only & ~before for only in one_only)]
         kinds += [only & before for only in reversed(one_only)]
-        for code, name in enumerate(people.coding.group_names):
+        for code, name in enumerate(people.group_names):
             is_here = people.groups.codes == code
             if is_here.any():
                 yield name, [int(kind[is_here].sum()) for kind in kinds]
