@@ -45,14 +45,9 @@ from commod._reporting.audit.request import (
     stated_constraints,
 )
 from commod._reporting.audit.scores import (
-    agreement_of,
-    calibration_of,
-    contradictions_of,
+    figures_of_scores,
     group_area_differences,
     group_areas,
-    outscoring_of,
-    rank_groups,
-    roc_of,
 )
 from commod._reporting.audit.subgroups import Slice, SliceCounter, find_subgroups
 from commod._reporting.explain import Explanation, find_segments
@@ -240,41 +235,21 @@ def audit(
         hidden_columns=() if sensitive_in_ledger else columns.near_copies,
         with_group=sensitive_in_ledger,
     )
-    read = {line.column for line in _card_lines(explanation)}
-    reads_group = None if explanation is None else explanation.needs_sensitive_features
-    if reads_group is not None:
-        reads_group = reads_group or not read.isdisjoint(columns.group_columns)
-    method = None if explanation is None else explanation.method
-    known = {} if explanation is None else _known_of_update(explanation, counted)
-    areas = [(name, columns.areas[name]) for name in sorted(read & columns.areas.keys())]
+    known, origin = _known_of_update(counted, columns, explanation)
     measured = measure(
         counted,
         has_rows=True,
-        title=title or title_of(method),
-        agreement=agreement_of(counted.people),
-        calibration=calibration_of(counted.people, level),
-        n_contradictions=contradictions_of(counted.people, request.threshold),
+        title=title or title_of(origin["method"]),
         proxies=_proxies(counted, explanation, known.get("card")),
         subgroups=find_subgroups(counted, columns.slices, min_size=min_subgroup_size),
         segments=segments,
         stability=stability,
-        outscoring=outscoring_of(counted),
-        roc=roc_of(rank_groups(counted), everybody.group_names, level),
         small_cell_areas=cells.group_areas(counted.people.groups.codes, counted.is_compared, level),
         n_in_small_cells=int(cells.is_inside.sum()),
-        strongest_column=max(areas, key=lambda area: area[1], default=None),
         unread_columns=columns.unread_columns,
-        provenance=provenance_of(
-            counted,
-            digest.hexdigest(),
-            ledger,
-            created,
-            method=method,
-            settings={} if explanation is None else explanation.settings,
-            reads_group=reads_group,
-            is_randomised=None if explanation is None else explanation.randomised,
-        ),
+        provenance=provenance_of(counted, digest.hexdigest(), ledger, created, **origin),
         ledger=ledger,
+        **figures_of_scores(counted),
         **known,
     )
     if blind_limit:
@@ -479,20 +454,35 @@ def _read_segments(
     return segments, segment_of
 
 
-def _known_of_update(explanation: Explanation, counted: ShownPeople) -> dict[str, Any]:
-    """Return the card, the expectation and the edits, by field of the audit.
+def _known_of_update(
+    counted: ShownPeople, columns: _ColumnFacts, explanation: Explanation | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what an explanation says about the update, by field of the audit and of its origin.
 
     Where people are hidden, the figures of the card are of the others alone. Expectations are
     those of the same request.
     """
+    if explanation is None:
+        return {}, {"method": None, "settings": {}}
+    reads_group = explanation.needs_sensitive_features
+    read = {line.column for line in _card_lines(explanation)}
+    has_group = not read.isdisjoint(columns.group_columns)
+    areas = [(name, columns.areas[name]) for name in sorted(read & columns.areas.keys())]
     card = explanation.card
     if not counted.is_complete:
         card = explanation.card_of(np.flatnonzero(counted.is_shown))
     is_same = is_same_target(explanation.request, counted.request)
-    return {
+    figures = {
         "card": card,
+        "strongest_column": max(areas, key=lambda area: area[1], default=None),
         "expected": explanation.expected if is_same else None,
         "edits": explanation.edits,
+    }
+    return figures, {
+        "method": explanation.method,
+        "settings": explanation.settings,
+        "reads_group": None if reads_group is None else reads_group or has_group,
+        "is_randomised": explanation.randomised,
     }
 
 

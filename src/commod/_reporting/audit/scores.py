@@ -31,25 +31,31 @@ from commod.metrics._changes import Sides
 from commod.metrics._roc import N_RESAMPLES, ResampledCurves, ScoreCells, score_cells
 
 
-def agreement_of(people: AuditedPeople) -> Agreement | None:
-    """Return how close the scores are; None unless both are given."""
-    if people.scores_before is None or people.scores_after is None:
-        return None
-    agreement = score_agreement(people.scores_before, people.scores_after)
+def figures_of_scores(counted: ShownPeople) -> dict[str, Any]:
+    """Return the figures of an audit that single scores give, by field; None where not known."""
+    people, threshold = counted.people, counted.request.threshold
+    before, after = people.scores_before, people.scores_after
+    n_contradictions, is_paired = None, before is not None and after is not None
+    if after is not None and threshold is not None:
+        is_above = (after > threshold) == people.score_is_for_positive
+        n_contradictions = int((is_above != people.after).sum())
+    return {
+        "agreement": _agreement(before, after) if is_paired else None,
+        "calibration": _calibration(counted) if is_paired and people.label is not None else None,
+        "n_contradictions": n_contradictions,
+        "outscoring": outscoring_of(counted),
+        "roc": roc_of(rank_groups(counted), people.group_names, counted.level),
+    }
+
+
+def _agreement(before: Floats | None, after: Floats | None) -> Agreement:
+    agreement = score_agreement(before, after)
     return Agreement(
         mean_absolute_difference=agreement.mean_absolute_difference,
         correlation=finite_or_none(agreement.correlation),
         rank_correlation=finite_or_none(agreement.rank_correlation),
         share_identical=agreement.share_identical,
     )
-
-
-def contradictions_of(people: AuditedPeople, threshold: float | None) -> int | None:
-    """Return how many new decisions differ from score > threshold; None where not known."""
-    if people.scores_after is None or threshold is None:
-        return None
-    is_above = (people.scores_after > threshold) == people.score_is_for_positive
-    return int((is_above != people.after).sum())
 
 
 def quality_of(counted: ShownPeople, *, has_rows: bool = True) -> Quality | None:
@@ -84,10 +90,11 @@ def quality_of(counted: ShownPeople, *, has_rows: bool = True) -> Quality | None
 # Calibration
 
 
-def calibration_of(people: AuditedPeople, level: float) -> Calibration | None:
-    """Return scores against true labels; None unless both scores and labels are given."""
-    if people.scores_before is None or people.scores_after is None or people.label is None:
-        return None
+def _calibration(counted: ShownPeople) -> Calibration:
+    """Return scores against true labels."""
+    people, level = counted.people, counted.level
+    assert people.scores_before is not None and people.scores_after is not None
+    assert people.label is not None
     label = people.label == people.score_is_for_positive
     before = calibration_bins(people.scores_before, label, level)
     after = calibration_bins(people.scores_after, label, level)
