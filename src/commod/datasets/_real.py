@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from commod.datasets._files import TableFile, as_bunch, check_digest, read_files
 from commod.exceptions import DatasetError
@@ -28,19 +28,9 @@ COMPAS_SHA256 = "062acac67b8bed7a2f2c068d3c29794954bff13ebf21f131ca6f48162fbe270
 YOUNG = 25  # years; people below are the younger group
 
 
-class TwoValues(NamedTuple):
-    """A column of a table, turned into two values: the first where it has one of `values`."""
-
-    column: str
-    values: Collection[Any]
-    names: tuple[Any, Any]
-    name: str
-
-    def of(self, frame: DataFrame) -> Series:
-        """Return the two values of each row."""
-        first, other = self.names
-        found = frame[self.column].isin(self.values)
-        return found.map({True: first, False: other}).rename(self.name)
+# A column of a table that is turned into two values: the column, the values of the first, the two
+# new values, and the name of the result.
+TwoValues = tuple[str, Collection[Any], tuple[Any, Any], str]
 
 
 @dataclass(frozen=True)
@@ -64,8 +54,8 @@ class RealTable:
 
 COMPAS = RealTable(
     "compas",
-    TwoValues("two_year_recid", (1,), (1, 0), "two_year_recid"),
-    TwoValues("race", ("Caucasian",), ("white", "not white"), "race"),
+    ("two_year_recid", (1,), (1, 0), "two_year_recid"),
+    ("race", ("Caucasian",), ("white", "not white"), "race"),
     left_out=("race", "two_year_recid"),
     reading={"keep_default_na": False},
     more={"race": "race"},
@@ -78,8 +68,8 @@ ADULT_COLUMNS = [
 ]
 ADULT = RealTable(
     "adult",
-    TwoValues("income", (">50K", ">50K."), (1, 0), "income"),
-    TwoValues("sex", ("Female",), ("Female", "Male"), "sex"),
+    ("income", (">50K", ">50K."), (1, 0), "income"),
+    ("sex", ("Female",), ("Female", "Male"), "sex"),
     left_out=("sex", "income", "fnlwgt"),
     files=(
         TableFile(
@@ -105,8 +95,8 @@ ADULT = RealTable(
 )
 BANK = RealTable(
     "bank_marketing",
-    TwoValues("y", ("yes",), (1, 0), "subscribed"),
-    TwoValues("age", range(YOUNG), (f"under {YOUNG}", f"{YOUNG} or older"), "age"),
+    ("y", ("yes",), (1, 0), "subscribed"),
+    ("age", range(YOUNG), (f"under {YOUNG}", f"{YOUNG} or older"), "age"),
     left_out=("age", "duration", "y"),
     # No package of the Python package index is known to hold this file, so its origin is the only
     # source. The digest is that of two copies of the archive that were made independently.
@@ -129,8 +119,8 @@ GERMAN_COLUMNS = [
 ]
 GERMAN = RealTable(
     "german_credit",
-    TwoValues("good_credit", (1,), (1, 0), "good_credit"),  # the source has 2 for a bad credit
-    TwoValues("personal_status_sex", ("A92", "A95"), ("female", "male"), "sex"),
+    ("good_credit", (1,), (1, 0), "good_credit"),  # the source has 2 for a bad credit
+    ("personal_status_sex", ("A92", "A95"), ("female", "male"), "sex"),
     left_out=("personal_status_sex", "good_credit"),
     files=(
         TableFile(
@@ -144,8 +134,8 @@ GERMAN = RealTable(
 )
 LAW_SCHOOL = RealTable(
     "law_school",
-    TwoValues("bar1", (1,), (1, 0), "bar1"),
-    TwoValues("race7", (1,), ("white", "not white"), "race"),
+    ("bar1", (1,), (1, 0), "bar1"),
+    ("race7", (1,), ("white", "not white"), "race"),
     left_out=("bar1", "race7"),
     files=(
         TableFile(
@@ -475,10 +465,18 @@ def _read(
     more = {name: frame[column].rename(name) for name, column in table.more.items()}
     return as_bunch(
         frame.drop(columns=list(table.left_out)),
-        table.target.of(frame),
-        table.groups.of(frame),
+        _two_values(frame, *table.target),
+        _two_values(frame, *table.groups),
         table.description,
         as_frame,
         return_X_y,
         **{name: values if as_frame else values.to_numpy() for name, values in more.items()},
     )
+
+
+def _two_values(
+    frame: DataFrame, column: str, values: Collection[Any], names: tuple[Any, Any], name: str
+) -> Series:
+    """Return the first name where a column has one of `values`, and the other name elsewhere."""
+    first, other = names
+    return frame[column].isin(values).map({True: first, False: other}).rename(name)

@@ -174,8 +174,12 @@ def apply_to(content: Content, frame: Any, score: str, prefix: str, chosen: Sequ
     made = _made(applied, content, ratio, chosen)
     table = applied.table.with_columns(*(made[name].alias(prefix + name) for name in chosen))
     table = table.select(*schema, *added)
-    if "decision" in chosen:
-        table = restore_label_type(table, prefix + "decision", content)
+    is_in_pandas = isinstance(table, nw.DataFrame) and table.implementation.is_pandas_like()
+    if "decision" in chosen and is_in_pandas:
+        decision, dtype = prefix + "decision", _label_type(content)
+        # pandas makes labels floats for missing values
+        if dtype != nw.String and not table[decision].is_null().any():
+            table = table.with_columns(nw.col(decision).cast(dtype))
     native = table.to_native()
     if is_numbered:
         native.columns = [*frame.columns, *added]
@@ -536,15 +540,6 @@ def direction(applied: Applied, content: Content, changed: nw.Expr, decided: nw.
     up, down = ("gain", "loss") if content.labels.favorable_above else ("loss", "gain")
     moved = applied.where(decided, up, down)
     return applied.if_scored(applied.where(changed, moved, "kept"))
-
-
-def restore_label_type(table: Frame, decision: str, content: Content) -> Frame:
-    """Cast labels back to integers or Booleans: pandas made them floats for missing values."""
-    if isinstance(table, nw.DataFrame) and table.implementation.is_pandas_like():
-        dtype = _label_type(content)
-        if dtype != nw.String and not table[decision].is_null().any():
-            return table.with_columns(nw.col(decision).cast(dtype))
-    return table
 
 
 # ---------------------------------------------------------------------------------------------

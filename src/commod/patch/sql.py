@@ -122,25 +122,17 @@ def write_sql(
 
 
 def _header(content: Content, dialect: str) -> str:
+    rule, words = rule_of(content), []
+    if rule is not None:  # labels are not named: a line break in one would end the comment
+        words = [ADD_POINTS, *rule.sentences(max_margin=content.ratio.max_margin)]
     lines = [
         f"A commod patch: base decisions (score > {content.base.threshold!r}) and scores, edited.",
-        *_rule_in_words(content),
+        # in ASCII: not every database has a − or a ×
+        *(line.replace("−", "-").replace("×", "*") for line in words),
         *([] if DIALECTS[dialect].is_run else [f"Written and parsed for {dialect}, not run."]),
         f"Digest of its content: {content_digest(content)}",
     ]
     return "".join(f"-- {line}\n" for line in lines)
-
-
-def _rule_in_words(content: Content) -> list[str]:
-    """Return how a sum of evidence changes decisions, in ASCII: not every database has a − or a ×.
-
-    Labels are not named, because a line break in one would end the comment.
-    """
-    rule = rule_of(content)
-    if rule is None:
-        return []
-    lines = [ADD_POINTS, *rule.sentences(max_margin=content.ratio.max_margin)]
-    return [line.replace("−", "-").replace("×", "*") for line in lines]
 
 
 def _names(content: Content, columns: Mapping[str, str] | None) -> dict[str, str]:
