@@ -8,6 +8,8 @@ computed for the update that was kept before.
 from __future__ import annotations
 
 import shutil
+import time
+import tracemalloc
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +25,8 @@ from sklearn.preprocessing import OneHotEncoder
 
 import commod
 from commod import ControlledDebiaser
+from commod._explore.edits import PeopleOfFit
+from commod._explore.server import open_session
 from commod.datasets import load_compas, make_biased
 
 N_ROWS = 100_000
@@ -30,6 +34,9 @@ MAX_EDIT_SECONDS = 0.3
 MOVES = {"COMPAS": 200, "make_biased": 30}
 BARS = {"COMPAS": (0.2, 0.5), "make_biased": (1.5, 3.0)}  # seconds: median, worst
 N_EDITS = 20
+N_STOPS = 2_000
+MAX_SAVE_SECONDS = 2.0
+MAX_STOPS_MIB = 100.0
 
 # Sets a control, and returns the milliseconds from its event to the frame with the new figures.
 MOVE = """([where, value, event]) => new Promise((done) => {
@@ -53,6 +60,7 @@ AT_REST = '#wishes[aria-busy="false"]'
 
 def explore() -> None:
     """Time moves of the target on two tables, and edits on the larger one."""
+    stops()
     if shutil.which("chromium") is None:
         show("explore", "Chromium is missing", "", False)
         return
@@ -62,6 +70,24 @@ def explore() -> None:
     with _page(_biased()) as page:
         _moves(page, "make_biased")
         _edits(page)
+
+
+def stops(n_stops: int = N_STOPS) -> None:
+    """Time saving after many stops of sliders on COMPAS, and measure the memory that they hold."""
+    update, rows = _compas()
+    session = open_session(update, PeopleOfFit(**rows))
+    names = [name for name, _ in update.scorecard_.rows()]
+    tracemalloc.start()
+    for i in range(n_stops):
+        edit = {names[i % len(names)]: round(0.0005 * (i + 1), 4)}
+        session.edit(session._version, edit, by="Ada")
+    held = tracemalloc.get_traced_memory()[0] / 2**20
+    tracemalloc.stop()
+    start = time.perf_counter()
+    session.save(by="Ada")
+    text = f"explore, COMPAS, {n_stops:,} stops of sliders"
+    show_at_most(f"{text}: seconds to save", time.perf_counter() - start, MAX_SAVE_SECONDS)
+    show_at_most(f"{text}: MiB held", held, MAX_STOPS_MIB)
 
 
 def _compas() -> tuple[ControlledDebiaser, dict[str, Any]]:
