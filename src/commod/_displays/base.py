@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -13,13 +13,21 @@ from commod.updates.ratio import RatioUpdate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 
-def draw_on(display: Any, ax: Axes, *below: Axes) -> None:
-    """Keep the axes and the figure of a drawing, and hide the frame of these axes and of others."""
-    for panel in (ax, *below):
-        panel.spines[["top", "right"]].set_visible(False)
-    display.ax_, display.figure_ = ax, ax.figure
+class Display:
+    """A picture that can be drawn again; it keeps the axes and the figure of the last drawing."""
+
+    ax_: Axes
+    figure_: Figure | SubFigure
+
+    def _drawn_on(self, ax: Axes, *below: Axes) -> Self:
+        """Keep the axes, and hide the frame of these and of others."""
+        for panel in (ax, *below):
+            panel.spines[["top", "right"]].set_visible(False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
 
 
 def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:

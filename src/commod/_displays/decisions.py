@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from commod._data.groups import read_groups
 from commod._data.labels import binary_outcome, check_length, read_labels, read_scores
 from commod._data.tables import check_same_rows
-from commod._displays.base import axes_or_new, draw_on, group_argument, width_in_inches
+from commod._displays.base import Display, axes_or_new, group_argument, width_in_inches
 from commod._record import CalibrationBin
 from commod._reporting.audit.scores import calibration_bins, calibration_error
 from commod._study.pictures import AFTER, BEFORE, LOSS_STYLE, plain_text
@@ -27,7 +27,7 @@ COUNT_WIDTH = 0.95  # inches that a count and its share take beside a bar
 N_BARS = 20  # of the histogram
 
 
-class ChangeDisplay:
+class ChangeDisplay(Display):
     """Gains and losses of the favourable outcome in each group, as counts and as shares.
 
     Parameters
@@ -169,8 +169,7 @@ class ChangeDisplay:
                 )
         self._label(ax, shown, y)
         ax.spines["left"].set_visible(False)
-        draw_on(self, ax)
-        return self
+        return self._drawn_on(ax)
 
     def _label(self, ax: Axes, shown: list[Any], y: Any) -> None:
         ax.axvline(0, color="black", linewidth=0.8)
@@ -233,7 +232,7 @@ class Reliability:
         return calibration_error(self.bins)
 
 
-class CalibrationDisplay:
+class CalibrationDisplay(Display):
     """The share of positive true labels at each score, before and after an update.
 
     Parameters
@@ -413,8 +412,7 @@ class CalibrationDisplay:
         below.set_xlabel(f"score for label {label}")
         below.set_ylabel("people")
         self.histogram_ax_ = below
-        draw_on(self, ax, below)
-        return self
+        return self._drawn_on(ax, below)
 
 
 def _axes_below(ax: Axes) -> Axes:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._displays.base import axes_or_new, check_fitted_update, draw_on, width_in_inches
+from commod._displays.base import Display, axes_or_new, check_fitted_update, width_in_inches
 from commod._record import Card, CardLine, Concept
 from commod._reporting.explain import make_card
 from commod._study.frontier import Frontier, frontier
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class ConceptDisplay:
+class ConceptDisplay(Display):
     """Each concept with its strongest terms, and how often people change where it is active.
 
     The length of a bar is what the term adds per standard deviation over the explained people. So
@@ -157,8 +157,7 @@ class ConceptDisplay:
             _draw_shares(right, concept)
         if concepts:
             _label_all(self.axes_, self.card)
-        draw_on(self, *self.axes_.flat)
-        return self
+        return self._drawn_on(*self.axes_.flat)
 
 
 def _grid(ax: Axes | None, heights: list[int]) -> NDArray[Any]:
@@ -247,7 +246,7 @@ def _label_all(axes: NDArray[Any], card: Card) -> None:
     right.set_xlabel("share of people\nwho change")
 
 
-class FrontierDisplay:
+class FrontierDisplay(Display):
     """Share of changed decisions against fairness: many updates beside the fewest possible.
 
     Parameters
@@ -343,5 +342,4 @@ class FrontierDisplay:
         self.frontier.plot(ax)
         ax.set_xlabel(f"{ax.get_xlabel()} (fairer →)")
         ax.set_ylabel(f"{ax.get_ylabel()} (fewer is better ↓)")
-        draw_on(self, ax)
-        return self
+        return self._drawn_on(ax)

@@ -50,8 +50,8 @@ from commod.patch.content import (
     term_points_of,
     terms_of,
 )
-from commod.patch.rule import FINITE, calibrated_in, parts_in, ratio_in
-from commod.scorecard import Operations, edited_in, is_changed, margins_in
+from commod.patch.rule import FINITE, PatchOperations, calibrated_in, parts_in, ratio_in
+from commod.scorecard import edited_in, is_changed, margins_in
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
@@ -331,7 +331,7 @@ def _check_column(column: FrameColumn, schema: nw.Schema, is_eager: bool) -> Non
 # The operations of the rule on the columns of a frame
 
 
-class Applied(Operations):
+class Applied(PatchOperations):
     """A frame to which a patch is applied, and the operations of the rule on its columns.
 
     Values are expressions. `table` has the columns of the frame and those that were kept. `taken`

@@ -42,8 +42,8 @@ from commod.patch.frames import (
     read_as,
     schema_of,
 )
-from commod.patch.rule import calibrated_in, parts_in, ratio_in
-from commod.scorecard import Operations, edited_in, is_changed, margins_in
+from commod.patch.rule import PatchOperations, calibrated_in, parts_in, ratio_in
+from commod.scorecard import edited_in, is_changed, margins_in
 
 MISSING_TEXT = "\x1fmissing"  # stands for a missing category
 UNSEEN_TEXT = "\x1funseen"  # stands for a category without points
@@ -151,7 +151,7 @@ class _Value:
         return self.graph.node("Sub", other, self)
 
 
-class _Graph(Operations):
+class _Graph(PatchOperations):
     """Build a graph node by node, with the operations of the rule on its values."""
 
     def __init__(self, taken: Sequence[str]) -> None:
@@ -211,9 +211,6 @@ class _Graph(Operations):
         return one / (one + self.node("Exp", -value))
 
     # The columns
-
-    def is_between(self, value: Any, low: float, high: float) -> _Value:
-        return (value >= low) & (value <= high)
 
     def number_column(self, column: NumberColumn | BinColumn) -> _Value:
         return self.input(input_name(column.name), np.float64)

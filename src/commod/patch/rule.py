@@ -1,42 +1,60 @@
 """State the rule of a patch once, for engines that compute it value by value.
 
 An engine is a subclass of `Operations`: `frames.py` has that of data frames, `onnx.py` that of
-ONNX. Its values build an expression in the order of the steps below. Beside the operations of the
-decision rule it has those that read columns:
-
-- `is_between(value, low, high)`: whether a value is in a finite range; NULL, NaN and infinity are
-  not;
-- `number_column(column)` and `category_points(column)`: a column of numbers as doubles, and the
-  points of each row's category;
-- `in_bins(value, edges, points)`: the points of each value's bin, which begins with its edge;
-- `on_lines(value, lines)`: the value on the line of each score.
-
-`sql.py` states the rule again, because databases treat NULL and tiny products differently.
+ONNX. Its values build an expression in the order of the steps below. `sql.py` states the rule
+again, because databases treat NULL and tiny products differently.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from commod._data.columns import LARGEST
-from commod._statistics.score_map import pieces_of
+from commod._statistics.score_map import MapPiece, pieces_of
 from commod.patch.content import (
     BinColumn,
     CategoryColumn,
     Column,
     Content,
     DistanceBinColumn,
+    NumberColumn,
     UnitColumn,
     missing_points_of,
     rule_of,
 )
+from commod.scorecard import Operations
 
 FINITE = sys.float_info.max
 
 
-def parts_in(engine: Any, column: Column, margin: Any, distance: Any) -> list[Any]:
+class PatchOperations(Operations):
+    """The operations that read columns, beside those of the decision rule."""
+
+    def is_between(self, value: Any, low: float, high: float) -> Any:
+        """Return whether a value is in a finite range; NULL, NaN and infinity are not."""
+        return (value >= low) & (value <= high)
+
+    def number_column(self, column: NumberColumn | BinColumn) -> Any:
+        """Return a column of numbers as doubles."""
+        raise NotImplementedError
+
+    def category_points(self, column: CategoryColumn) -> Any:
+        """Return the points of each row's category."""
+        raise NotImplementedError
+
+    def in_bins(self, value: Any, edges: Sequence[float], points: Sequence[float]) -> Any:
+        """Return the points of each value's bin; a bin begins with its edge."""
+        raise NotImplementedError
+
+    def on_lines(self, value: Any, lines: Sequence[MapPiece]) -> Any:
+        """Return the value on the line of each score."""
+        raise NotImplementedError
+
+
+def parts_in(engine: PatchOperations, column: Column, margin: Any, distance: Any) -> list[Any]:
     """Return what a column adds to the sum, as one or two values of an engine."""
     if isinstance(column, CategoryColumn):
         return [engine.category_points(column)]
@@ -58,7 +76,7 @@ def parts_in(engine: Any, column: Column, margin: Any, distance: Any) -> list[An
     return parts
 
 
-def ratio_in(engine: Any, content: Content, total: Any, score: Any, distance: Any) -> Any:
+def ratio_in(engine: Operations, content: Content, total: Any, score: Any, distance: Any) -> Any:
     """Return r from the sum of the points, held at 1 where the patch forbids a change."""
     gate, threshold, rule = content.ratio, content.base.threshold, rule_of(content)
     ratio = total
@@ -73,7 +91,7 @@ def ratio_in(engine: Any, content: Content, total: Any, score: Any, distance: An
     return ratio
 
 
-def calibrated_in(engine: Any, content: Content, edited: Any) -> Any:
+def calibrated_in(engine: PatchOperations, content: Content, edited: Any) -> Any:
     """Return the calibrated probability of edited scores, on their side of the threshold."""
     assert content.calibration is not None
     threshold = content.base.threshold

@@ -88,8 +88,7 @@ class Rival(BaseUpdate):
     Attributes
     ----------
     default_strengths : tuple of float
-        The sweep of `frontier` and `compare`, from no change (0) to the strongest useful value. It
-        may be a property that depends on parameters.
+        The sweep of `frontier` and `compare`, from no change (0) to the strongest useful value.
     needs_sensitive_features : bool
         Whether `predict` takes the sensitive features.
     randomised : bool
@@ -130,7 +129,6 @@ class Rival(BaseUpdate):
     needs_group_in_model: ClassVar[bool] = False
     trained_anew: ClassVar[bool] = False
     largest_strength: ClassVar[float] = LARGEST_WEIGHT
-    default_strengths: ClassVar[tuple[float, ...]] = tuple(i / 30 for i in range(31))
     _draw_seed = 0
 
     def _stated(self) -> AllOf:
@@ -369,6 +367,11 @@ class Rival(BaseUpdate):
     def _evaluate_rows(self, rows: DecisionRows) -> RowEvaluation:
         """Return final decisions and edited scores on rows that were read."""
         return RowEvaluation(self._final_decisions(rows), self._deployed_scores(rows))
+
+    @property
+    def default_strengths(self) -> tuple[float, ...]:
+        """Return the sweep of `strength` for `frontier` and `compare`: 0 to 1 in 30 steps."""
+        return tuple(i / 30 for i in range(31))
 
     def _sweep(
         self, rows: RawRows, targets: Sequence[float] | None = None, grid: Grid | None = None

@@ -115,7 +115,7 @@ class IndividualGroupDebiasing(ScoredRival, AwareRival):
     largest_strength = 1.0
 
     @property
-    def default_strengths(self) -> tuple[float, ...]:  # type: ignore[override]
+    def default_strengths(self) -> tuple[float, ...]:
         """Return 1 − τ from 0 to 1, denser where τ is small: most models have small biases.
 
         A detector is trained for each τ, so the sweep with a detector has half as many values.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -89,7 +89,7 @@ class RejectOption(AwareRival):
     largest_strength = 1.0
 
     @property
-    def default_strengths(self) -> tuple[float, ...]:  # type: ignore[override]
+    def default_strengths(self) -> tuple[float, ...]:
         """Return margins from 0 to 0.45, denser where few decisions change."""
         if self.search:
             return super().default_strengths
@@ -217,7 +217,7 @@ class MinimalFlip(AwareRival):
     sample_weights = False
 
     @property
-    def default_strengths(self) -> tuple[float, ...]:  # type: ignore[override]
+    def default_strengths(self) -> tuple[float, ...]:
         """Return the way to parity, without its end.
 
         Exactly equal rates may need far more changes than nearly equal ones. So the sweep ends at
@@ -373,7 +373,7 @@ class RelaxedThresholdOptimizer(AwareRival):
         corners = [_corners(rows, labels, group) for group in range(rows.n_groups)]
         mixes = _best_mix(corners, self._constraint, self.target_, float(self.change_weight))
         pairs = list(zip(corners, mixes, strict=True))
-        self.thresholds_ = [thresholds[mix > 0] for (thresholds, *_), mix in pairs]
+        self.thresholds_ = [corner.thresholds[mix > 0] for corner, mix in pairs]
         self.probabilities_ = [mix[mix > 0] for mix in mixes]
 
     def _decide(self, rows: DecisionRows) -> Decisions:
@@ -385,10 +385,38 @@ class RelaxedThresholdOptimizer(AwareRival):
         return np.clip(positive, 0.0, 1.0)
 
 
-# The m rules "score > threshold" of one group that a mix may use: thresholds (m,), false and true
-# positive rates (2, m), decisions that differ from the base model's (m,), and the group's rows with
-# true label 0 and 1 (2,). The last two are shares of all rows.
-_Corners = tuple[Floats, Floats, Floats, Floats]
+class _Corners(NamedTuple):
+    """The m rules "score > threshold" of one group that a mix may use.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (m,)
+    rates : ndarray of shape (2, m)
+        False and true positive rates.
+    changes : ndarray of shape (m,)
+        Decisions that differ from the base model's, as shares of all rows.
+    weights : ndarray of shape (2,)
+        The group's rows with true label 0 and 1, as shares of all rows.
+    """
+
+    thresholds: Floats
+    rates: Floats
+    changes: Floats
+    weights: Floats
+
+    def worth(self, change_weight: float) -> Floats:
+        """Return the accuracy of each rule, up to a constant, minus the cost of its changes."""
+        signs = np.array([-1.0, 1.0])
+        return (signs * self.weights) @ self.rates - change_weight * self.changes
+
+    def constrained_rates(self, constraint: Constraint) -> Floats:
+        """Return the rates that the constraint compares, shape (n_rate_rows, m)."""
+        selected = (self.weights @ self.rates) / self.weights.sum()
+        rates = [
+            selected if row.label is None else self.rates[int(row.label)]
+            for row in constraint.rate_rows
+        ]
+        return np.stack(rates)
 
 
 def _corners(rows: RivalFitRows, labels: Mask, group: int) -> _Corners:
@@ -402,7 +430,7 @@ def _corners(rows: RivalFitRows, labels: Mask, group: int) -> _Corners:
     positives = [weight_above(scores[m], weight[m], thresholds) for m in (~label, label)]
     rates = np.stack(positives) / np.where(weights > 0, weights, 1.0)[:, None]
     selected = weights @ rates
-    return thresholds, rates, np.abs(selected - selected[-1]), weights
+    return _Corners(thresholds, rates, np.abs(selected - selected[-1]), weights)
 
 
 def _hull_thresholds(scores: Floats, label: Mask, weight: Floats, threshold: float) -> Floats:
@@ -427,15 +455,8 @@ def _best_mix(
 
     The unknowns are these probabilities, then the highest and the lowest rate of each rate row.
     """
-    compared, worth = [], []
-    for _, group_rates, changes, weights in corners:
-        selected = (weights @ group_rates) / weights.sum()
-        labels = [row.label for row in constraint.rate_rows]
-        compared.append([selected if y is None else group_rates[int(y)] for y in labels])
-        # the accuracy of each rule, up to a constant, minus the cost of its changes
-        worth.append((np.array([-1.0, 1.0]) * weights) @ group_rates - change_weight * changes)
-    rates = block_diag(*compared)
-    sizes = [len(values) for values in worth]
+    rates = block_diag(*(corner.constrained_rates(constraint) for corner in corners))
+    sizes = [len(corner.thresholds) for corner in corners]
     n_rate_rows, n_rules = len(constraint.rate_rows), sum(sizes)
     extremes = np.tile(np.eye(n_rate_rows), (len(corners), 1))
     zeros = np.zeros_like(extremes)
@@ -446,7 +467,7 @@ def _best_mix(
         fair[0, n_rules:], ceiling = np.repeat([1.0, -1.0], n_rate_rows), target
     totals = block_diag(*(np.ones((1, size)) for size in sizes))
     solution = linprog(
-        np.concatenate([*(-values for values in worth), np.zeros(2 * n_rate_rows)]),
+        np.concatenate([*(-c.worth(change_weight) for c in corners), np.zeros(2 * n_rate_rows)]),
         A_ub=np.vstack(
             [np.hstack([rates, -extremes, zeros]), np.hstack([-rates, zeros, extremes]), fair]
         ),
@@ -530,7 +551,7 @@ class ThresholdOptimizer(AwareRival):
     randomised = True
 
     @property
-    def default_strengths(self) -> tuple[float, ...]:  # type: ignore[override]
+    def default_strengths(self) -> tuple[float, ...]:
         """Return strengths from 0 to 1; for equalized odds only 0 and 1."""
         return (0.0, 1.0) if len(self._constraint.rate_rows) > 1 else super().default_strengths
 
