@@ -441,7 +441,7 @@ STUDIES: dict[str, Case] = {
 }
 AWARE = ("CalibratedEqualizedOdds", "CFBC")
 METHODS = {name: method for name, method in lineup(None).items() if hasattr(method, "strength")}
-NETWORKS = {name for name, method in METHODS.items() if "epochs" in method.get_params()}
+NETWORKS = [name for name, method in METHODS.items() if "epochs" in method.get_params()]
 RIVALS: dict[str, Case] = {
     **{
         name: rival(name, ODDS if name.startswith(AWARE) else "demographic_parity")
