@@ -24,6 +24,7 @@ from commod._data.columns import read_columns
 from commod._evidence.cut import best_stop
 from commod.bounds._blind import BlindPeople, chances_by_fold
 from commod.metrics._constraint import get_constraint
+from commod.metrics._people import People
 
 N_SPLITS = 10
 MAX_RATIO, MIN_NEAR = 1.1, 5
@@ -77,14 +78,12 @@ def _first_counts(
     X = pd.concat([fit.X, test.X], ignore_index=True).drop(columns=SCORE)
     columns = read_columns(X)  # of both parts at once, so that categories have the same codes
     parts = [[column.take(rows) for column in columns] for rows in (slice(n), slice(n, None))]
+    parity, groups = (get_constraint(PARITY),), np.unique(fit.s)
     learned, tested = (
         BlindPeople.of(
             part,
-            get_constraint(PARITY),
+            People(parity, np.searchsorted(groups, rows.s), len(groups)),
             rows.score > 0.5,
-            np.searchsorted(np.unique(fit.s), rows.s),
-            len(np.unique(fit.s)),
-            None,
         )
         for part, rows in zip(parts, (fit, test), strict=True)
     )
