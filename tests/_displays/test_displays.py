@@ -142,6 +142,8 @@ def test_what_is_no_fitted_update_is_refused(model, data):
         ChangeDisplay.from_estimator(model, data.data, sensitive_features=data.sensitive_features)
     with pytest.raises(NotFittedError):
         CalibrationDisplay.from_estimator(quick_control(model), data.data, data.target)
+    with pytest.raises(NotFittedError):
+        ConceptDisplay.from_estimator(quick_control(model), data.data)
     with pytest.raises(InputError, match="sensitive_features is missing"):
         ChangeDisplay.from_predictions([0], [1], sensitive_features=None)
 

@@ -48,6 +48,12 @@ def put(tmp_path):
     return write
 
 
+@pytest.mark.parametrize(("n_files", "ending"), [(1, "0.csv'"), (3, "0.csv' and 2 more")])
+def test_a_table_is_called_by_its_first_file(put, n_files, ending):
+    with open_tables([put("a,b\n1,2\n", f"{i}.csv") for i in range(n_files)]) as table:
+        assert table.display_name.endswith(ending)
+
+
 def frame_of(*paths, **options):
     with open_tables(paths, **options) as table:
         return read_frame(table)

@@ -208,6 +208,10 @@ def test_every_sentence_is_as_it_was_read():
     assert all_words() == STORED.read_text("utf-8")
 
 
+def test_as_many_gains_as_losses_are_changes():
+    assert not status_lines(changing(FACTS, 47, 47))[0].startswith(("47", "No decision"))
+
+
 def test_a_file_names_no_group():
     facts = CASES["groups left out"]
     named = ("married", "single", "widowed", "other (", "0.713", "4.0%")

@@ -84,6 +84,10 @@ def test_a_name_leads_back_to_the_same_constraint(made):
     assert as_object(found, made.bound) == made
 
 
+def test_parity_of_the_selection_rate_is_demographic_parity():
+    assert get_constraint("Selection rate parity") == get_constraint("demographic_parity")
+
+
 def test_every_form_has_a_name_of_its_own_and_the_old_names_stay():
     metrics = {form.metric for form in FORMS.values()}
     assert len(metrics) == len(FORMS)

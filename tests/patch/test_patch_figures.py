@@ -26,6 +26,8 @@ ODDS = {"constraints": "equalized_odds", "metric": get_constraint("equalized_odd
     [
         ({"fairness_after": 0.1}, r"target_met = true for P-rule of label \w+ ≥ 0.8, but .* 0.1"),
         ({"fairness_after": None}, "target_met = true .* not known"),
+        ({"accuracy_before": 1.5}, r"accuracy_before of the patch is 1.5; it must lie between 0"),
+        ({"accuracy_after": -0.5}, r"accuracy_after of the patch is -0.5; it must lie"),
         ({**ODDS, "target": 0.1}, "target_met = true"),
         ({"n_losses": -10.0, "n_gains": 60.0}, "0"),
         ({"n_gains": -0.5, "n_losses": 50.5}, "0"),

@@ -117,6 +117,12 @@ def test_text_that_no_query_can_hold_is_refused(dialect, text):
 
 
 @every_dialect
+def test_a_category_that_no_query_can_hold_is_refused(dialect):
+    with pytest.raises(InputError, match="NUL"):
+        Patch(content_of(category("town", {"a\0b": 1.0}))).to_sql(dialect, "people")
+
+
+@every_dialect
 def test_a_text_that_would_not_come_back_is_refused(dialect):
     patch = Patch(content_of(category("town", {SENTINEL: 1.0})))
     with pytest.raises(InputError, match="would be read back as something else"):

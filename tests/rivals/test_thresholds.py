@@ -19,6 +19,7 @@ from commod.rivals import (
     ThresholdOptimizer,
 )
 from commod.rivals._rows import weight_above
+from commod.rivals.thresholds import _cut
 
 
 def scores_only(scores):
@@ -302,6 +303,14 @@ def test_weights_are_repetitions():
 def test_the_weight_above_each_cut():
     assert weight_above(np.array([0.1, 0.5, 0.5]), np.array([1.0, 2, 3]), np.array([0.5, 0.1]))\
         .tolist() == [0, 5]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from([0.0, 0.2, 0.5, 0.7, 1.0]), min_size=1, max_size=9), st.data())
+def test_a_cut_gives_as_many_positives_as_asked(scores, data):
+    n_positive = data.draw(st.integers(0, len(scores)))
+    cut, share = _cut(np.array(scores), n_positive, 0.5)
+    expected = sum(score > cut for score in scores) + share * scores.count(cut)
+    assert expected == pytest.approx(n_positive)
 
 
 # ---------------------------------------------------------------------------------------------

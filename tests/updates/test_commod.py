@@ -1,8 +1,10 @@
 """COMMOD through its public contract: what it promises, on rows it was and was not fitted on."""
 
+import ast
 import datetime
 import math
 import pickle
+import re
 import subprocess
 import sys
 import textwrap
@@ -28,9 +30,16 @@ from commod._data.columns import read_columns
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError, TrainingWarning
 from commod.metrics import change_rate, disparate_mistreatment, p_rule
+from commod.updates._trained import TRAINING
 from commod.updates.commod import fit_grid
 
+DETAIL = re.compile(r'- ``("\w+")`` \((.+?)\):')  # of the training, with its default
 N = 600  # one size for nearly all tests: one compilation
+
+
+def test_details_of_the_training_have_the_documented_defaults():
+    details = DETAIL.findall(COMMOD.__doc__)
+    assert {ast.literal_eval(key): ast.literal_eval(value) for key, value in details} == TRAINING
 
 
 @pytest.fixture(scope="module")
