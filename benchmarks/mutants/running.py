@@ -29,13 +29,14 @@ from benchmarks.mutants.reach import FIXTURE
 ROOT = Path(__file__).parents[2]
 PACKAGE = "src/commod"
 PLUGIN = "benchmarks.mutants.reach"
+IMPORT = "import"  # the context of what runs before any test: all tests of the file judge it
 SECONDS = 90.0  # CPU seconds of tests for one mutant
 PATIENCE = 240.0  # seconds that a mutant may take beyond: it loops for ever
 SETTINGS = """[run]
 parallel = true
 source_pkgs = commod
 data_file = {folder}/data
-context = ${{COVERAGE_CONTEXT-import}}
+context = ${{COVERAGE_CONTEXT-{name}}}
 """
 NONE_COLLECTED = 5  # the exit code of pytest
 STARTED = "import coverage; coverage.process_startup()\n"  # in every Python that a test starts
@@ -61,7 +62,6 @@ class Reached:
 
     tests: dict[str, dict[str, Any]]
     by_line: dict[str, dict[int, set[str]]]
-    by_file: dict[str, set[str]]
     focus: dict[str, int]
 
     @classmethod
@@ -81,22 +81,23 @@ class Reached:
         data = CoverageData(str(folder / "data"))
         data.read()
         by_line: dict[str, dict[int, set[str]]] = {}
-        by_file: dict[str, set[str]] = {}
         focus: dict[str, int] = defaultdict(int)
         for measured in data.measured_files():
             file = measured[measured.index(PACKAGE) :]
             lines: dict[int, set[str]] = {}
-            for line, contexts in data.contexts_by_lineno(measured).items():
+            contexts_of = data.contexts_by_lineno(measured)
+            for line, contexts in contexts_of.items():
                 names: set[str] = set()
                 for context in contexts:
-                    name = context.removeprefix("import|")
+                    name = context.removeprefix(f"{IMPORT}|")
                     names |= users[name] if name.startswith(FIXTURE) else {name} & good.keys()
                 lines[line] = names
                 for name in names:
                     focus[name] += 1
+            of_file = set().union(*lines.values())
+            lines |= {line: of_file for line, found in contexts_of.items() if IMPORT in found}
             by_line[file] = lines
-            by_file[file] = set().union(*lines.values())
-        return cls(good, by_line, by_file, focus)
+        return cls(good, by_line, focus)
 
     def tests_of(self, mutant: Mutant) -> list[str]:
         """Return the tests that reach a mutant, those that reach few lines and cost little first.
@@ -106,8 +107,6 @@ class Reached:
         """
         lines = self.by_line.get(mutant.file, {})
         found = set().union(*(lines.get(line, set()) for line in mutant.lines))
-        if not found and any(line in lines for line in mutant.lines):
-            found = self.by_file[mutant.file]
         by_file: dict[str, list[str]] = defaultdict(list)
         chosen, seconds = [], 0.0
         price = {name: 0.05 + self.tests[name]["seconds"] for name in found}
@@ -136,7 +135,7 @@ def measure(folder: Path, n_jobs: int, tests: Sequence[str] = ()) -> None:
     (folder / "site").mkdir(parents=True)
     (folder / "site" / "sitecustomize.py").write_text(STARTED)
     settings = folder / "settings"
-    settings.write_text(SETTINGS.format(folder=folder))
+    settings.write_text(SETTINGS.format(folder=folder, name=IMPORT))
     env = environment(ROOT, REACH=str(folder), COVERAGE_PROCESS_START=str(settings))
     env["PYTHONPATH"] = f"{folder / 'site'}{os.pathsep}{env['PYTHONPATH']}"
     command = [sys.executable, "-m", "pytest", "-q", "-p", PLUGIN, "-n", str(n_jobs)]

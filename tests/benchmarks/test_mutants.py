@@ -1,11 +1,12 @@
 """Mutants are small faults that still parse, spread over rooms by lines, the same for a seed."""
 
 import ast
+import json
 from pathlib import Path
 
 import pytest
 from benchmarks.mutants.making import mutants_of, sample, shares_of
-from benchmarks.mutants.running import Reached, outcome_of
+from benchmarks.mutants.running import IMPORT, PACKAGE, Reached, outcome_of
 
 ROOT = Path(__file__).parents[2]
 SOURCE = '''"""A module."""
@@ -62,15 +63,26 @@ def test_rooms_get_mutants_in_proportion_to_their_lines():
     assert sum(shares_of({"a": 1, "b": 1, "c": 1}, 10).values()) == 10
 
 
-@pytest.mark.parametrize("line", [2, 1])
-def test_a_mutant_is_judged_by_the_tests_that_reach_its_line_the_cheapest_first(line):
-    (mutant,) = mutants_of(f"{'x = f()' if line == 2 else ''}\ny = z < w\n", "a.py")
-    tests = {
-        name: {"seconds": s} for name, s in (("t::dear", 80.0), ("t::cheap", 1.0), ("u", 20.0))
-    }
-    lines = {line: {"t::dear", "t::cheap"}} if line == 2 else {2: set()}
-    reached = Reached(tests, {"a.py": lines}, {"a.py": {"u"}}, dict.fromkeys(tests, 5))
-    assert reached.tests_of(mutant) == (["t::cheap", "t::dear"] if line == 2 else ["u"])
+def test_a_mutant_is_judged_by_the_tests_that_reach_its_line_the_cheapest_first():
+    (mutant,) = mutants_of("x = f()\ny = z < w\n", "a.py")
+    tests = {"t::dear": {"seconds": 80.0}, "t::cheap": {"seconds": 1.0}, "u": {"seconds": 20.0}}
+    reached = Reached(tests, {"a.py": {2: {"t::dear", "t::cheap"}}}, dict.fromkeys(tests, 5))
+    assert reached.tests_of(mutant) == ["t::cheap", "t::dear"]
+
+
+def test_what_runs_on_import_is_judged_by_all_tests_of_the_file(tmp_path):
+    names = ["t::reaches", "t::imports", "t::elsewhere"]
+    tests = {name: {"passed": True, "seconds": 1.0, "fixtures": []} for name in names}
+    (tmp_path / "tests-1.json").write_text(json.dumps(tests))
+    data = pytest.importorskip("coverage").CoverageData(str(tmp_path / "data"))
+    file = f"/tree/{PACKAGE}/a.py"
+    for context, lines in ((IMPORT, [1]), ("t::imports", [1]), ("t::reaches", [3])):
+        data.set_context(context)
+        data.add_lines({file: lines})
+    data.write()
+    reached = Reached.read(tmp_path)
+    (mutant,) = mutants_of("LIMIT = 2.5\n", f"{PACKAGE}/a.py")
+    assert sorted(reached.tests_of(mutant)) == ["t::imports", "t::reaches"]
 
 
 @pytest.mark.parametrize(
