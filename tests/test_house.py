@@ -63,8 +63,8 @@ def test_functions_have_few_parameters():
     assert {key: n for key, n in numbers.items() if n > 12 and key[1] not in exempt} == {}
 
 
-# Ratchets: the size of the house. They only fall: set them lower when the house has shrunk.
-MOST_LINES, MOST_FILES, MOST_CLASSES = 40_612, 194, 459
+# Ratchets: the size of the house. Lower them when it has shrunk; only a new feature may raise them.
+MOST_LINES, MOST_FILES, MOST_CLASSES = 39_916, 188, 401
 MOST_PARAMETERS = {ControlledDebiaser: 23, COMMOD: 16}  # of constructors, beside `estimator`
 
 
