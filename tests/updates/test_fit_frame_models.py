@@ -156,7 +156,7 @@ def test_a_model_gives_the_update_of_a_column_of_its_scores(engine, known):
 
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 def test_spark_workers_score_their_partitions(spark, known):
-    """And Spark fits what other engines fit: this is the one fit in it, on a large table."""
+    """And Spark fits what other engines fit, on a large table."""
     frame = spark.createDataFrame(ARROW).repartition(3)
     update = fit(frame)
     check_same(update, known)
