@@ -64,7 +64,7 @@ def test_functions_have_few_parameters():
 
 
 # Ratchets: the size of the house. Lower them when it has shrunk; only a new feature may raise them.
-MOST_LINES, MOST_FILES, MOST_CLASSES = 39_916, 188, 401
+MOST_LINES, MOST_FILES, MOST_CLASSES = 41_500, 196, 415
 MOST_PARAMETERS = {ControlledDebiaser: 23, COMMOD: 16}  # of constructors, beside `estimator`
 
 
