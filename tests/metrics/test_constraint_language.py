@@ -29,7 +29,7 @@ from commod.constraints import (
     parse_constraint,
 )
 from commod.exceptions import InputError
-from commod.metrics._constraint import CONSTRAINTS, FORMS, Constraint, get_constraint
+from commod.metrics._constraint import _TOKEN, CONSTRAINTS, FORMS, Constraint, get_constraint
 from commod.metrics._named_constraints import as_object, read_constraints
 
 few = settings(max_examples=60, deadline=None)
@@ -148,7 +148,20 @@ def test_texts_are_read_with_patience(text, expected):
         ("demographic parity >= 0.8 within average", "in quotes, as within 'average'"),
         ("demographic parity >= 0.8 within 'unit", "a quote ' without its other end"),
         ("demographic parity >= 0.8 within unit min_rows=0", "a whole number from 1"),
-        ("demographic parity >= 0.8 >= 0.9", "does not expect >= there"),
+        ("demographic parity >= 0.8 >= 0.9", "states two bounds, 0.8 and 0.9"),
+        ("minimum rate at least .3 within a >= 30%", "states two bounds, 0.3 and 0.3"),
+        ("F1 parity <= .1 within a within 'b c'", "within 'a' and within 'b c'"),
+        ("F1 parity <= .1 within a every average", "every and average. Keep one"),
+        ("F1 parity within a average min-rows=3 average", "average and average. Keep one"),
+        ("minimum TPR within a min_rows=10 min_rows=90", "min_rows, 10 and 90. Keep one"),
+        ("demographic parity >= 1e400", "from 0 to 1"),
+        ("error ratio difference <= 1e999%", "a number from 0"),
+        ("demographic parity >= 1e999999999", "needs a number after >="),
+        ("minimum rate >= " + "7" * 1900, "a number from 0 to 1"),
+        ("F1 parity within a min_rows=" + "9" * 16, "a whole number from 1"),
+        ("precision parity " + "1" * 1900 + "x", "is not known"),
+        ("'\\" * 8_000, "a text of 16,000 characters, and a constraint has at most 2,000"),
+        ("minimum rate >= 0." + "1" * 1983, "a text of 2,001 characters"),
         ("demographic parity >= 0.8 and", "does not name a constraint"),
         ("demographic parity >= 0.8 and demographic parity >= 0.9", "demographic_parity twice"),
     ],
@@ -156,8 +169,41 @@ def test_texts_are_read_with_patience(text, expected):
 def test_a_wrong_text_is_refused_with_the_way_out(text, message):
     with pytest.raises(InputError) as error:
         read_constraints(text)
-    assert message in str(error.value)
+    assert message in str(error.value) and len(str(error.value)) < 600
     assert error.value.parameter == "constraints"
+
+
+def test_a_text_of_the_largest_length_is_read():
+    text = "minimum rate >= 0." + "1" * 1982
+    assert len(text) == 2_000 and read_constraints(text).bounds == (1 / 9,)
+
+
+PIECES = [
+    *("demographic parity", "minimum rate", "equalized_odds", "within", "a", "every", "average"),
+    *(">=", "≥", "=", "<=", "at least", "0.8", "80%", "1e400", "1e99999", "-1e-99999", "nan", "٣"),
+    *("'", '"', "\\", "\\'", "'\\N{", "'\\x", "'pay band'", "\0", "\ud800", "\n", "and", "&", ","),
+    *("min_rows=10", "min_rows=", "9" * 400, "1" * 90 + "x", "'" * 40, "\\'" * 100, "_", "%", "("),
+]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=40), st.sampled_from(["", " "]))
+@pytest.mark.filterwarnings("error")
+def test_any_text_is_a_constraint_that_is_written_as_text_again_or_is_refused(pieces, gap):
+    start = PIECES[len(pieces) % 3] + " >= 0.5 "
+    for text in (gap.join(pieces), start + gap.join(pieces)):
+        try:
+            read = read_constraints(text)
+        except InputError as error:
+            assert len(str(error)) < 1_000
+        else:
+            assert read_constraints(read.text) == read
+
+
+@pytest.mark.parametrize("piece", ["\\'", '"\\', "'\\\\\\"])
+def test_a_quote_without_its_other_end_is_looked_for_once(piece):
+    """So the work grows with the length of a text, not with its square."""
+    assert len(list(_TOKEN.finditer(piece * 400))) <= 3
 
 
 # ---------------------------------------------------------------------------------------------
@@ -248,6 +294,7 @@ def test_constraints_join_flat_and_keep_their_order():
         (lambda: MinimumTruePositiveRate(10**400), "bound", "out of range"),
         (lambda: Parity("f1 scor"), "measure", "Did you mean 'F1 score'"),
         (lambda: MinimumRate(0.3).within(""), "column", "the name of a column"),
+        (lambda: MinimumRate(0.3).within("a" * 1_000), "column", "Give the column a shorter"),
         (lambda: MinimumRate(0.3).within(["a", "b"]), "column", "the name of a column"),
         (lambda: MinimumRate(0.3).within("a", min_rows=0), "min_rows", "must be >= 1"),
         (lambda: MinimumRate(0.3).within("a", over="all"), "over", "every, average"),

@@ -192,6 +192,26 @@ def test_an_origin_that_contradicts_itself_is_refused(changes, match):
         Patch(content)
 
 
+@pytest.mark.parametrize(
+    "text, match",
+    [
+        ("'\\" * 8_000, "16,000 characters"),
+        ("demographic parity >= 1e999999999%", "needs a number"),
+        ("demographic_parity within a average every", "average and every"),
+        ("demographic_parity within a min_rows=" + "9" * 1_900, "a whole number"),
+        ("demographic_parity within '" + "a" * 1_400 + "'", "shorter name"),
+    ],
+)
+def test_a_constraint_of_a_patch_is_read_as_carefully_as_one_of_a_user(text, match, tmp_path):
+    content = content_of(number("a", 1.0), constraints=text)
+    with pytest.raises(InputError, match=match):
+        Patch(content)
+    path = tmp_path / "patch.json"
+    path.write_text(json.dumps({**to_plain(content), "digest": content_digest(content)}), "utf-8")
+    with pytest.raises(InputError, match=match):
+        Patch.load(path)
+
+
 def test_differences_name_every_new_field():
     patch = mixed_patch()
     content = patch.content

@@ -222,6 +222,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the options; those of every command may also stand before its name."""
+        self._check_each_once(ctx, args)
         rest = super().parse_args(ctx, args)
         for name, value in (ctx.parent.params if ctx.parent else {}).items():
             if name in ctx.params:
@@ -230,6 +231,14 @@ class Command(TyperCommand):
                 option = next(p.opts[0] for p in ctx.parent.command.params if p.name == name)
                 raise InputError(f"{option} does not go with {ctx.command_path}. Leave it out.")
         return rest
+
+    def _check_each_once(self, ctx: Any, args: list[str]) -> None:
+        """Refuse an option with one value that is stated twice: the earlier value would be lost."""
+        order = self.make_parser(ctx).parse_args([*args])[2]
+        for param in order:
+            takes_one = not (param.multiple or getattr(param, "is_flag", True))
+            if takes_one and order.count(param) > 1:
+                raise InputError(f"{param.opts[0]} is stated twice, and has one value. Keep one.")
 
 
 class Commands(TyperGroup):

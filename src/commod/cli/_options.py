@@ -485,7 +485,7 @@ class Options:
         {'delimiter': ';'}
         """
         form = "delimiter=CHARACTER or encoding=NAME"
-        pairs = dict(split_pairs("--csv", self.csv, form, str.partition))
+        pairs = split_pairs("--csv", self.csv, form, str.partition)
         for name, value in pairs.items():
             if name not in ("delimiter", "encoding"):
                 raise InputError(f"--csv {f'{name}={value}'!r} is not of the form {form}.")
@@ -500,18 +500,26 @@ class Options:
         >>> Options(types=["zip=text", "a=b=number"]).column_types
         {'zip': 'text', 'a=b': 'number'}
         """
-        return dict(split_pairs("--type", self.types, "COLUMN=TYPE, such as zip=text"))
+        return split_pairs("--type", self.types, "COLUMN=TYPE, such as zip=text")
 
 
 def split_pairs(
     option_name: str, values: list[str], form: str, cut: Callable[[str, str], Any] = str.rpartition
-) -> list[tuple[str, str]]:
-    """Return both sides of the "=" that `cut` finds in each value; refuse any other form."""
-    parts = [cut(value, "=") for value in values]
-    for value, (left, _, right) in zip(values, parts, strict=True):
+) -> dict[str, str]:
+    """Return both sides of the "=" that `cut` finds; refuse another form, and a side twice."""
+    pairs: dict[str, str] = {}
+    for value in values:
+        left, _, right = cut(value, "=")
         if not (left and right):
             raise InputError(f"{option_name} {value!r} is not of the form {form}.")
-    return [(left, right) for left, _, right in parts]
+        if left in pairs:
+            raise _stated_twice(f"{option_name} {left!r}", pairs[left], right)
+        pairs[left] = right
+    return pairs
+
+
+def _stated_twice(what: str, first: str, second: str) -> InputError:
+    return InputError(f"{what} is stated twice, as {first!r} and as {second!r}. Keep one of them.")
 
 
 def find_label(name: str, text: str | None, labels: list[Any], default: Any = None) -> Any:
@@ -548,9 +556,9 @@ def _read_names(option_name: str, values: list[str], known: list[Any]) -> dict[A
     """
     names: dict[Any, str] = {}
     form = "VALUE=NAME, as 1=women"
-    for value, name in split_pairs(option_name, [text.rstrip() for text in values], form):
+    for value, name in split_pairs(option_name, [text.rstrip() for text in values], form).items():
         label = find_label(option_name, value, known)
         if label in names:
-            raise InputError(f"{option_name} names {value!r} twice; name it once.")
+            raise _stated_twice(f"{option_name} {value!r}", names[label], name)
         names[label] = name
     return names

@@ -139,9 +139,8 @@ def sql(options: Options) -> None:
     patch = Patch.load(options.patch, options.sha256)
     if out is not None:
         check_output(out, options.force, inputs=[options.patch])
-    renamed = dict(
-        split_pairs("--column", options.renamed, "PATCH=TABLE, such as age=AGE", str.partition)
-    )
+    form = "PATCH=TABLE, such as age=AGE"
+    renamed = split_pairs("--column", options.renamed, form, str.partition)
     text = patch.to_sql(
         options.dialect,
         options.table,

@@ -23,7 +23,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._text import did_you_mean, shown
+from commod._text import did_you_mean, shorten, shown
 from commod.exceptions import InputError
 from commod.metrics._measures import (
     FALSE_POSITIVE_RATE,
@@ -317,6 +317,12 @@ class Constraint:
                 parameter="column",
             )
         name = f"{self.name} {within.text}"
+        if len(name) > MAX_TEXT // 2:  # the text adds a bound, and must be readable again
+            raise InputError(
+                f"column={shown(within.column)} has {len(within.column):,} characters, and a "
+                f"condition has at most {MAX_TEXT // 2:,}. Give the column a shorter name.",
+                parameter="column",
+            )
         metric = f"{self.metric}{_condition_of_metric(within)}"
         return replace(self, name=name, metric=metric, within=within)
 
@@ -432,14 +438,16 @@ def find_form(measures: Sequence[Measure], comparison: Comparing) -> Constraint:
 Stated = tuple["Constraint", float | None]  # one constraint, and the bound that a text states
 
 _TOKEN = re.compile(
-    r"""(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+    r"""(?P<quoted>'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")"""
+    r"""|(?P<open>['"].*)"""  # the whole rest, so that no later quote is tried as well
     r"|(?P<sign>>=|=>|≥|<=|=<|≤|==|=|>|<)"
     r"|(?P<separator>[&;,])"
-    r"|(?P<word>[^\s'\"<>=≥≤&;,]+)"
-    r"|(?P<other>\S)",
+    r"|(?P<word>[^\s'\"<>=≥≤&;,]+)",
     re.DOTALL,
 )
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?%?", re.IGNORECASE)
+_NUMBER = re.compile(r"[-+]?(\d++(\.\d*)?|\.\d+)(e[-+]?\d{1,3})?%?", re.IGNORECASE)
+MAX_TEXT = 2_000  # characters of a text: far more than a person writes
+MAX_ROWS_DIGITS = 15  # of min_rows, which is exact as a double
 _SIGNS = {">=": ">=", "=>": ">=", "≥": ">=", "<=": "<=", "=<": "<=", "≤": "<="}
 _KEYWORDS = ("and", "within", "every", "average", "min_rows")
 _LONG = {
@@ -496,6 +504,12 @@ def read_text(text: str, parameter: str = "constraints") -> list[Stated]:
     >>> constraint.name, bound
     ("demographic_parity within 'department'", 0.8)
     """
+    if len(text) > MAX_TEXT:
+        raise InputError(
+            f"{parameter} is a text of {len(text):,} characters, and a constraint has at most "
+            f"{MAX_TEXT:,}. Pass a shorter text, or several in a list.",
+            parameter=parameter,
+        )
     tokens = _tokens(text, parameter)
     parts: list[list[tuple[str, str]]] = [[]]
     for kind, token in tokens:
@@ -513,10 +527,10 @@ def _tokens(text: str, parameter: str) -> list[tuple[str, str]]:
         if pair in (("at", "least"), ("at", "most")):
             tokens[i : i + 2] = [("sign", ">=" if pair[1] == "least" else "<="), ("gap", "")]
     for kind, token in tokens:
-        if kind == "other":
+        if kind == "open":
             raise InputError(
-                f"{parameter}={shown(text)} has a quote {token} without its other end. Write the "
-                "name of a column as 'pay band'.",
+                f"{parameter}={shown(text)} has a quote {token[0]} without its other end. Write "
+                "the name of a column as 'pay band'.",
                 parameter=parameter,
             )
     return [(kind, token) for kind, token in tokens if kind != "gap"]
@@ -534,17 +548,24 @@ class _Reader:
         within: Within | None = None
         while self.tokens:
             kind, token = self.tokens[0]
-            if kind == "sign" and bound is None:
-                bound = self._bound(form)
-            elif token.lower() == "within" and kind == "word" and within is None:
-                within = self._within()
+            if kind == "sign":
+                stated, bound = bound, self._bound(form)
+                self._check_once(stated, bound, "bounds")
+            elif token.lower() == "within" and kind == "word":
+                earlier, within = within, self._within()
+                self._check_once(earlier and earlier.text, within.text, "conditions")
             else:
-                raise self._error(f"does not expect {token} there. {_EXAMPLE}")
+                raise self._error(f"does not expect {shorten(token)} there. {_EXAMPLE}")
         return (form if within is None else form.conditional(within)), bound
 
     def _error(self, problem: str) -> InputError:
         message = f"{self.parameter}={shown(self.text)} {problem}"
         return InputError(message, parameter=self.parameter)
+
+    def _check_once(self, earlier: object, later: object, what: str) -> None:
+        """Refuse a part of the text that an earlier one states already."""
+        if earlier is not None:
+            raise self._error(f"states two {what}, {earlier} and {later}. Keep one of them.")
 
     def _take(self) -> tuple[str, str]:
         return self.tokens.pop(0) if self.tokens else ("end", "")
@@ -593,34 +614,39 @@ class _Reader:
         elif kind == "word" and token.lower() not in _KEYWORDS:
             column = token
         else:
+            example = shorten(token) or "department"
             raise self._error(
                 f"needs the name of a column after 'within'; got {shown(token)}. Write a name "
-                f"that is a word of this language in quotes, as within '{token or 'department'}'."
+                f"that is a word of this language in quotes, as within '{example}'."
             )
         if not column:
             raise self._error("needs the name of a column after 'within'; got an empty one.")
-        within = Within(column)
+        stated: dict[str, Any] = {}
         while self.tokens and self.tokens[0][0] == "word":
             word = self.tokens[0][1].lower().replace("-", "_")
             if word in ("every", "average"):
-                within = within._replace(over="average" if word == "average" else "every")
                 self._take()
+                self._check_once(stated.get("over"), word, "ways to compare strata")
+                stated["over"] = word
             elif word == "min_rows":
-                within = within._replace(min_rows=self._min_rows())
+                n_rows = self._min_rows()
+                self._check_once(stated.get("min_rows"), n_rows, "numbers of min_rows")
+                stated["min_rows"] = n_rows
             elif word == "within":
                 break
             else:
                 raise self._error(
-                    f"does not expect {self.tokens[0][1]} after the column {column}. Write a name "
-                    "with spaces in quotes, as 'pay band'. After the column come every, average "
-                    "or min_rows=50."
+                    f"does not expect {shorten(self.tokens[0][1])} after the column "
+                    f"{shorten(column)}. Write a name with spaces in quotes, as 'pay band'. After "
+                    "the column come every, average or min_rows=50."
                 )
-        return within
+        return Within(column, **stated)
 
     def _min_rows(self) -> int:
         self._take()
         sign, number = self._take()[1], self._take()[1]
-        if sign != "=" or not number.isdecimal() or not number.isascii() or int(number) < 1:
+        is_whole = number.isdecimal() and number.isascii() and len(number) <= MAX_ROWS_DIGITS
+        if sign != "=" or not is_whole or int(number) < 1:
             raise self._error("needs a whole number from 1 after min_rows, as min_rows=30.")
         return int(number)
 
@@ -630,7 +656,7 @@ def _other_direction(form: Constraint, number: str) -> str:
     other = {"ratio": "difference", "difference": "ratio", "floor": "ceiling", "ceiling": "floor"}
     wanted = form.measures, other.get(form.comparison)
     siblings = [f for f in FORMS.values() if (f.measures, f.comparison) == wanted]
-    ways = [f"{f.spoken} {f.typed_sign} {number}" for f in (form, *siblings)]
+    ways = [f"{f.spoken} {f.typed_sign} {shorten(number)}" for f in (form, *siblings)]
     return (
         f"has the wrong sign: the bound on the {form.metric} is a "
         f"{'floor' if form.higher_is_fairer else 'ceiling'}. Write "
