@@ -132,6 +132,44 @@ def test_check_says_whether_a_patch_still_holds(folder, call, patch_file):
     assert code == 1 and "changes more than allowed" in out and "The patch holds" in out
 
 
+def test_check_gives_one_verdict_in_text_json_report_and_exit_code(folder, call, patch_file):
+    told = (patch_file, "new.csv", "--sensitive", "race", "--score", "f", "--force")
+    files = ("--report", "checked.html")
+    fair = json.loads(call("check", *told, "--json")[1])["audit"]["fairness"][0]["after"]["value"]
+    said = {
+        fair - 0.15: (0, "Nothing blocks signing.", "The patch holds"),
+        fair + 0.01: (
+            3,
+            "Nothing blocks signing, but the evidence is not enough: CM102.",
+            "Not enough",
+        ),
+        fair + 0.15: (1, "2 checks block signing: CM101, CM102.", "The patch does not hold"),
+    }
+    for bar, (expected, verdict, sentence) in said.items():
+        code, out, _ = call("check", *told, *files, "--at-least", bar)
+        assert code == expected and f"Checks: {verdict}" in " ".join(out.split())
+        assert sentence in out
+        page = Path("checked.html").read_text("utf-8")
+        assert f">{verdict}" in page
+        checks = json.loads(call("check", *told, "--at-least", bar, "--json")[1])["audit"]["checks"]
+        blocking = {c["state"] for c in checks if c["severity"] == "blocks signing"}
+        worst = {0: "passed", 1: "failed", 3: "not enough evidence"}[expected]
+        assert worst in blocking and ("failed" in blocking) == (expected == 1)
+
+
+def test_check_fails_where_an_update_is_less_fair_though_its_target_holds(folder, call, patch_file):
+    table = pd.read_csv("new.csv")
+    edited = Patch.load(patch_file).apply(table, score="f")
+    before, after = edited["f"] > 0.5, edited["commod_decision"] == 1
+    is_favored = np.random.default_rng(0).random(len(table)) < np.where(before, 0.6, 0.4)
+    race = np.where((is_favored | (after & ~before)) & ~(before & ~after), "white", "black")
+    table.assign(race=race).to_csv("turned.csv", index=False)
+    told = ("turned.csv", "--sensitive", "race", "--score", "f", "--at-least", "0.1")
+    code, out, _ = call("check", patch_file, *told)
+    blocked = "1 check blocks signing: CM103" in " ".join(out.split())
+    assert blocked and code == 1 and "The patch does not hold" in out
+
+
 def test_check_knows_the_direction_of_a_gap(folder, call):
     told = ("new.csv", "--sensitive", "race", "--score", "f", "--label", "y", "--json")
     update = quick_control(ScoreColumn("f"), constraints="equalized_odds", target=0.3)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from commod import _text
 from commod._io.untrusted import read_object
-from commod._record.checks import Check, by_importance, verdict_of, with_severities
+from commod._record.checks import Check, State, by_importance, state_of, verdict_of, with_severities
 from commod._record.edits import EditRecord
 from commod._record.explanation import Card, Estimate, Outscoring, RocFigures, Segments, Value
 from commod._record.plain import ADDED_LATER, from_plain, plain_digest, to_plain
@@ -653,6 +653,11 @@ class Audit:
     def verdict_sentences(self) -> tuple[str, ...]:
         """Return the sentences of `verdict`; the first says whether a check blocks signing."""
         return verdict_of(self.checks)
+
+    @property
+    def verdict_state(self) -> State:
+        """Return the state of the checks that block signing: "failed" if one of them fails."""
+        return state_of(self.checks)
 
     def __repr__(self) -> str:
         fairness = self.fairness[0]

@@ -54,6 +54,18 @@ def by_importance(checks: Iterable[Check]) -> list[tuple[Severity, list[Check]]]
     return [(severity, group) for severity, group in groups if group]
 
 
+def state_of(checks: Iterable[Check]) -> State:
+    """Return the worst state of the checks that block signing if they fail: the one verdict.
+
+    Examples
+    --------
+    >>> state_of([Check("CM204", "Close", "failed", "Far.", "for information")])
+    'passed'
+    """
+    states = {check.state for check in checks if check.severity == "blocks signing"}
+    return next((state for state in STATES if state in states), "passed")
+
+
 def verdict_of(checks: Sequence[Check]) -> tuple[str, ...]:
     """Return what the checks mean for a signature in sentences, most important first.
 
@@ -70,18 +82,22 @@ def verdict_of(checks: Sequence[Check]) -> tuple[str, ...]:
         for severity, group in by_importance(checks)
     }
     blocking, reasons, informing = (failed.get(severity, []) for severity in SEVERITIES)
-    unclear = [c.code for c in checks if c.state == "not enough evidence"]
+    unclear = [c for c in checks if c.state == "not enough evidence"]
     sentences = ["Nothing blocks signing."]
     if blocking:
         n = len(blocking)
         sentences = [f"{n_of(n, 'check')} {verb(n, 'block')} signing: {_codes(blocking)}."]
+    elif state_of(checks) == "not enough evidence":
+        first = [c.code for c in unclear if c.severity == "blocks signing"]
+        unclear = [c for c in unclear if c.severity != "blocks signing"]
+        sentences = [f"Nothing blocks signing, but the evidence is not enough: {_codes(first)}."]
     if reasons:
         n = len(reasons)
         sentences.append(f"{n_of(n, 'check')} {verb(n, 'need')} a reason: {_codes(reasons)}.")
     if informing:
         sentences.append(f"For information: {_codes(informing)}.")
     if unclear:
-        sentences.append(f"Not enough evidence: {_codes(unclear)}.")
+        sentences.append(f"Not enough evidence: {_codes([c.code for c in unclear])}.")
     return tuple(sentences)
 
 

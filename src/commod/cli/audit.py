@@ -28,6 +28,7 @@ VERDICTS: dict[str, Verdict] = {  # by the state of a check
     "not enough evidence": "not enough evidence",
 }
 NOT_ENOUGH_EVIDENCE = 3  # exit code
+SAID_ANYWAY = ("CM101", "CM102", "CM205")  # checks whose figures other sentences of `check` have
 
 
 @with_options(
@@ -91,9 +92,10 @@ def check(options: Options) -> None:
     """Apply a patch to new rows and test whether its target still holds.
 
     The target is the one in the patch unless you state another. Exit code 0: it holds on the whole
-    95% interval of the metric. 1: it holds on no part of the interval, or more decisions change
-    than --max-changes allows. 2: bad input, for example a patch for other columns. 3: not enough
-    evidence, because it holds on a part of the interval only.
+    95% interval of the metric. 1: it holds on no part of the interval, another check fails that
+    blocks signing, or more decisions change than --max-changes allows. 2: bad input, for example a
+    patch for other columns. 3: not enough evidence, because it holds on a part of the interval
+    only.
     """
     from commod import Patch
     from commod._io.tables import check_outputs
@@ -246,19 +248,17 @@ def _audit_of_patch(
 
 
 def _verdict(audit: Audit) -> Verdict | None:
-    """Return whether the intervals of all metrics keep their bounds: the answer to check CM102.
+    """Return the verdict of the checks that block signing; None without a bound if none fails.
 
-    None without a bound.
+    One of them is CM102, whether the intervals of all metrics keep their bounds.
     """
-    if all(metric.bound is None for metric in audit.fairness):
+    if audit.verdict_state != "failed" and all(one.bound is None for one in audit.fairness):
         return None
-    if audit.fairness[0].after.value is None:
-        return "not enough evidence"
-    return next(VERDICTS[check.state] for check in audit.checks if check.code == "CM102")
+    return VERDICTS[audit.verdict_state]
 
 
 def _sentence(patch: Patch, audit: Audit, verdict: Verdict | None) -> str:
-    """Return the verdict with the figures behind it."""
+    """Return the verdict with the figures behind it, and the checks that alone decide it."""
     if verdict is None:
         return "The patch states no target, so there is nothing to check: pass --at-least."
     opening = {
@@ -274,6 +274,8 @@ def _sentence(patch: Patch, audit: Audit, verdict: Verdict | None) -> str:
         for metric, value in zip(stated, earlier, strict=True)
         if metric.bound is not None
     ]
+    failed = [one for one in audit.checks if one.blocks_signing and one.code not in SAID_ANYWAY]
+    texts += [one.sentence.rstrip(".") for one in failed]
     return f"{opening}: {'. And '.join(texts)}."
 
 

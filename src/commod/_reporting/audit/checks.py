@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -724,8 +724,15 @@ CHECKS = (
 def checks_of(
     evidence: MeasuredAudit, questions: Iterable[Question] = CHECKS
 ) -> tuple[_record.Check, ...]:
-    """Return the answers to all questions that apply."""
+    """Return the answers to all questions that apply.
+
+    A target that is missed needs a reason, and does not block signing, where chance may explain it.
+    """
     answers = ((question, question.answer(evidence)) for question in questions)
-    return tuple(
+    checks = [
         _record.Check(q.code, q.title, *answer, q.severity) for q, answer in answers if answer
-    )
+    ]
+    states = {check.code: check.state for check in checks}
+    if (states.get("CM101"), states.get("CM102")) == ("failed", "not enough evidence"):
+        checks = [replace(c, severity=REASON) if c.code == "CM101" else c for c in checks]
+    return tuple(checks)
