@@ -20,8 +20,8 @@ def text_of(path):
 def test_a_page_is_short_and_answers_its_question(page):
     lines = text_of(page).splitlines()
     assert re.fullmatch(r"# .*\?", lines[0])  # the question, as its title
-    assert lines[2].startswith("**")  # the answer, in one sentence
-    assert 30 <= len(lines) <= 80
+    assert lines[2].startswith("**")  # the answer, in one or two sentences
+    assert 30 <= len(lines) <= 90
     assert "## Watch out" in lines
     assert "## More" in lines
     assert any(line.startswith(">>> ") for line in lines)  # runs as a test
@@ -30,7 +30,7 @@ def test_a_page_is_short_and_answers_its_question(page):
 def test_the_index_has_every_page_once_as_a_link_and_in_a_list():
     index = text_of(FOLDER / "index.md")
     names = [path.stem for path in PAGES]
-    assert len(names) >= 30
+    assert 20 <= len(names) <= 30  # related questions share a page
     assert sorted(re.findall(r"\]\(([a-z-]+)\.md\)", index)) == names
     listed = re.findall(r"```\{toctree\}\n(?::.*\n)*\n((?:[a-z-]+\n)+)```", index)
     assert sorted("".join(listed).split()) == names
@@ -60,9 +60,8 @@ def test_the_spark_lines_of_the_page_run(spark, tmp_path, monkeypatch):
     (tmp_path / "lake").mkdir()
     table.to_parquet(tmp_path / "lake" / "loans.parquet")
     monkeypatch.chdir(tmp_path)
-    plain = re.search(
-        r"```python\n(from pyspark.*?)```", text_of(FOLDER / "a-spark-table.md"), re.S
-    )
+    page = text_of(FOLDER / "larger-than-memory.md")
+    plain = re.search(r"```python\n(from pyspark.*?)```", page, re.S)
     lines = plain.group(1)
     # Spark started in another folder: name the files in full
     lines = lines.replace('"lake/', f'"{tmp_path}/lake/')
