@@ -13,6 +13,7 @@ from lightgbm import LGBMClassifier
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import make_column_transformer
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -485,13 +486,11 @@ def test_scores_that_order_the_labels_backwards_are_said_with_the_area_under_the
         COMMOD(ScoreColumn("score"), epochs=0).fit(frame, labels, sensitive_features=labels)
 
 
-def test_the_same_score_for_everybody_is_said():
+@pytest.mark.parametrize("model", [ScoreColumn("score"), DummyClassifier().fit([[0], [1]], [0, 1])])
+def test_the_same_score_for_everybody_is_refused(model):
     table = SCORED.assign(score=0.6)
-    with (
-        pytest.warns(BaseModelWarning, match=r"every row the same score \(0\.6\)"),
-        pytest.warns(BaseModelWarning, match="None of the 150 base decisions are 0"),
-    ):
-        untrained(ScoreColumn("score"), table)
+    with pytest.raises(BaseModelError, match=r"every row the same score \(0\.[56]\).* Check that"):
+        untrained(model, table)
 
 
 class Deployed(LogisticRegression):

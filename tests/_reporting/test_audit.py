@@ -24,6 +24,7 @@ from commod import (
     Request,
     ScoreColumn,
     audit,
+    audit_frame,
     bounds,
     explain,
     metrics,
@@ -932,3 +933,18 @@ def test_an_update_that_reads_a_near_copy_of_the_group_fails_a_check_that_names_
     texts = [*result.ledger.columns["rule"], *result.ledger.columns["reasons"]]
     assert not any("code" in text for text in texts)
     assert not update.to_patch().verify(scored, sex).passed
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_decisions_that_are_the_true_labels_are_noticed(place):
+    truth, other = np.tile(TRUTH, 20), np.tile(AFTER, 20)
+    decisions = [other, other]
+    decisions[place] = truth
+    groups = np.tile(GROUPS, 20)
+    name = ("y_before", "y_after")[place]
+    with pytest.warns(DataWarning, match=rf"{name} agrees with y_true in all 200 rows"):
+        audit(*decisions, sensitive_features=groups, y_true=truth)
+    table = pl.DataFrame({"b": decisions[0], "a": decisions[1], "y": truth, "g": groups})
+    columns = {"before": "b", "after": "a", "y_true": "y", "sensitive_features": "g"}
+    with pytest.warns(DataWarning, match=rf"{name[2:]} agrees with y_true in all 200 rows"):
+        audit_frame(table, **columns)

@@ -28,6 +28,7 @@ GOAL = Goal(
 STANDING = Goal("lowest TPR of label 1", "≥", 0.55, 0.61, 0.6, True, 0.605)
 ASKED = AskedTarget(True, True, True, (0.752, 0.861), 0.049, 0.836, is_reached=True)
 LIMIT = NeededChanges(43, 0.0232)
+RATES = (("", 0.312, 0.3628), ("married", 0.402, 0.42), ("single", 0.248, 0.341))
 FACTS = UpdateFacts(
     goals=(GOAL,),
     rows="fit rows",
@@ -179,6 +180,8 @@ CASES = {
         0,
     ),
     "no target": replace(FACTS, target=None, limit=None, notes=("A remark of a method.",)),
+    "rates of groups": replace(FACTS, outcome="label 1", rates=RATES),
+    "rates of groups, in a file": replace(FACTS, outcome="label 1", rates=RATES).without_names(),
     "people passed over": replace(
         changing(FACTS, 60, 34),
         outscoring={"gain": Estimate(0.2, 0.1, 0.3), "loss": Estimate(0.52, 0.4, 0.6)},
@@ -213,8 +216,8 @@ def test_as_many_gains_as_losses_are_changes():
 
 
 def test_a_file_names_no_group():
-    facts = CASES["groups left out"]
-    named = ("married", "single", "widowed", "other (", "0.713", "4.0%")
+    facts = replace(CASES["groups left out"], outcome="label 1", rates=RATES)
+    named = ("married", "single", "widowed", "other (", "0.713", "4.0%", "34.1%")
     assert all(name in status_text(facts) for name in named)
     without = facts.without_names()
     assert not any(name in repr(without) + status_text(without) for name in named)

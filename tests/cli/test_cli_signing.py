@@ -114,3 +114,16 @@ def test_rows_that_tested_a_promise_are_not_called_rows_of_the_fit(call, tmp_pat
     assert_pair(call, "tested.report.json")
     assert "the update was fitted on" not in out
     assert "600 rows given to the fit, half of them to test the promise" in out
+
+
+def test_the_command_gives_the_hints_that_python_gives(call, tmp_path):
+    table = scored(400).assign(same=0.6, old=lambda t: t["y"])
+    table.assign(new=(table["f"] > 0.5) * 1).to_csv(tmp_path / "t.csv", index=False)
+    told = ("t.csv", "--label", "y", "--sensitive", "race")
+    code, _, err = call("debias", *told, "--score-column", "same", "--at-least", "0.8")
+    assert code == 2 and "every row the same score" in err and "Check that" in err
+    gap = ("--constraint", "true_positive_rate_parity", "--at-most", "0.95")
+    _, out, err = call("debias", *told, "--score-column", "f", "--features", "income", *gap)
+    assert "0.95 looks like a ratio" in " ".join((out + err).split())
+    _, out, err = call("audit", *told, "--before", "old", "--after", "new")
+    assert "agrees with y_true in all 400 rows" in " ".join((out + err).split())

@@ -654,7 +654,7 @@ def test_clone_pickle_and_parameters(model, rows, fitted):
         copied.predict(X)
     back = pickle.loads(pickle.dumps(fitted))
     assert np.array_equal(back.predict_proba(X), fitted.predict_proba(X))
-    assert back.status_ == fitted.status_
+    assert back.status_ == fitted._status_without_names()
     assert not [name for name in vars(fitted) if name in ("_figures", "_more_rows")]
 
 
@@ -1046,3 +1046,20 @@ def test_an_attribute_of_an_earlier_version_names_its_successor(old, now):
     update = ControlledDebiaser(ScoreColumn("score"))
     with pytest.raises(AttributeError, match=f"{old} is {now} since version 0.3"):
         getattr(update, old)
+
+
+def test_the_status_has_the_weighted_rate_of_all_people_and_of_each_group():
+    data = make_biased(600, random_state=3)
+    third = np.random.default_rng(1).random(600) < 0.3
+    group = np.where(third, "g2", data.sensitive_features)
+    weight = np.random.default_rng(0).choice([0.5, 1.0, 3.0], 600)
+    model = LogisticRegression().fit(data.data, data.target)
+    update = quick_control(model, target=0.9, target_on="fit_rows")
+    update.fit(data.data, data.target, sensitive_features=group, sample_weight=weight)
+    both = [model.predict(data.data), update.predict(data.data)]
+    rates = [f"{np.average(one, weights=weight):.1%}" for one in both]
+    assert f"The rate of label 1 goes from {rates[0]} to {rates[1]} (" in update.status_
+    for name in np.unique(group):
+        own = group == name
+        ends = [f"{np.average(one[own], weights=weight[own]):.1%}" for one in both]
+        assert f"{name} {ends[0]} → {ends[1]}" in update.status_

@@ -29,7 +29,7 @@ from commod import (
     metrics,
     stability,
 )
-from commod.exceptions import InputError
+from commod.exceptions import InputError, TargetWarning
 from commod.rivals import MinimalFlip, RejectOption
 from commod.updates.base import SUCCESSORS, BaseUpdate
 from quick_updates import quick_control
@@ -365,3 +365,22 @@ def test_the_details_that_are_given_are_kept_as_they_are():
     for copied in (clone(update), pickle.loads(pickle.dumps(update))):
         assert copied.get_params()["training"] == given
     assert update.training is given and update._schedule().batch_size == 40
+
+
+@pytest.mark.parametrize("constraints", ["equalized_odds", "true_positive_rate_parity"])
+def test_a_gap_that_looks_like_a_ratio_is_noticed(constraints):
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame({"x": rng.normal(size=400)})
+    label = (table.x + rng.normal(size=400) > 0).astype(int)
+    group = np.where(rng.random(400) < 0.5, "a", "b")
+    table["score"] = 1 / (1 + np.exp(-table.x))
+    asked = {"constraints": constraints, "target": 0.95}
+    with pytest.warns(TargetWarning, match=r"at most 0\.95, .* 0\.95 looks like a ratio"):
+        update = quick_control(ScoreColumn("score"), **asked).fit(
+            table, label, sensitive_features=group
+        )
+    assert "looks like a ratio" in update.status_ and update.reached_
+    table["score"] = np.where(group == "a", 0.3, 0.7) + 0.01 * table.x  # a gap of nearly 1
+    update = quick_control(ScoreColumn("score"), **asked)
+    update.fit(table, label, sensitive_features=group)
+    assert "looks like a ratio" not in update.status_

@@ -348,8 +348,12 @@ def _float_of(value: Any) -> float:
     return float(value)
 
 
+def _name_of(estimator: Any) -> str:
+    return repr(estimator) if isinstance(estimator, ScoreColumn) else type(estimator).__name__
+
+
 def _check_scores(scores: NDArray[np.float64], estimator: Any) -> None:
-    name = repr(estimator) if isinstance(estimator, ScoreColumn) else type(estimator).__name__
+    name = _name_of(estimator)
     n_missing = int(np.isnan(scores).sum())
     if n_missing:
         raise BaseModelError(
@@ -365,6 +369,18 @@ def _check_scores(scores: NDArray[np.float64], estimator: Any) -> None:
         )
 
 
+def refuse_equal_scores(estimator: Any, base: BaseScores) -> None:
+    """Refuse to fit on a base model that gives every row the same score."""
+    scores = base.scores
+    if len(scores) > 1 and np.ptp(scores) == 0:
+        raise BaseModelError(
+            f"The base model {_name_of(estimator)} gives every row the same score "
+            f"({scores[0]:.4g}), so it does not tell people apart and an update has nothing to "
+            "correct. Check that this is the model, or the column, that decides, and that it gets "
+            "the columns that it was fitted on."
+        )
+
+
 def warn_about_base_model(
     estimator: Any,
     X: Any,
@@ -374,13 +390,7 @@ def warn_about_base_model(
     pos_label: Any,
     label: NDArray[np.bool_] | None,
 ) -> None:
-    """Warn of equal or backward scores, of a `predict` that differs, and of training rows."""
-    scores = base.scores
-    if np.ptp(scores) == 0:
-        _warn(
-            f"The base model gives every row the same score ({scores[0]:.4g}), so its scores do "
-            "not distinguish people, and an update can only invert decisions."
-        )
+    """Warn of backward scores, of a `predict` that differs and of training rows."""
     _warn_about_order(estimator, base, classes, pos_label, label)
     if not isinstance(estimator, ScoreColumn):
         warn_about_own_decisions(estimator, X, base, pos_label)

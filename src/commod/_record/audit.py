@@ -11,7 +11,7 @@ from commod._io.untrusted import read_object
 from commod._record.checks import Check, State, by_importance, state_of, verdict_of, with_severities
 from commod._record.edits import EditRecord
 from commod._record.explanation import Card, Estimate, Outscoring, RocFigures, Segments, Value
-from commod._record.plain import ADDED_LATER, from_plain, plain_digest, to_plain
+from commod._record.plain import ADDED_LATER, IF_SET, from_plain, plain_digest, to_plain
 from commod.exceptions import InputError
 
 REPORT_SCHEMA = "commod.report/1"
@@ -362,13 +362,19 @@ class SmallGroup:
 
 @dataclass(frozen=True)
 class ChangeSummary:
-    """How many decisions of `n` people change, and how many changes are gains and losses."""
+    """How many decisions of `n` people change, and how many changes are gains and losses.
+
+    `selected_before` and `selected_after` are the shares of these people with `pos_label`; None in
+    audits of earlier versions.
+    """
 
     n: int
     n_changes: int
     n_gains: int
     n_losses: int
     rate: Estimate
+    selected_before: Estimate | None = field(default=None, metadata=IF_SET)
+    selected_after: Estimate | None = field(default=None, metadata=IF_SET)
 
 
 @dataclass(frozen=True)
@@ -401,7 +407,7 @@ class Limit:
     n_target_gains_only: int | None
     is_exact: bool = field(default=True, metadata=ADDED_LATER)
     n_constraints: int = field(default=1, metadata=ADDED_LATER)
-    blind: Estimate | None = field(default=None, metadata=ADDED_LATER)
+    blind: Estimate | None = field(default=None, metadata=IF_SET)
 
 
 @dataclass(frozen=True)
@@ -619,18 +625,12 @@ class Audit:
     expected: ExpectedOnNewPeople | None = field(default=None, metadata=ADDED_LATER)
     roc: RocFigures | None = field(default=None, metadata=ADDED_LATER)
     unknown_groups: UnknownGroups | None = field(default=None, metadata=ADDED_LATER)
-    edits: tuple[EditRecord, ...] = field(default=(), metadata=ADDED_LATER)
+    edits: tuple[EditRecord, ...] = field(default=(), metadata=IF_SET)
     ledger: Any = field(default=None, compare=False, repr=False, metadata={"plain": False})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the audit as plain Python objects; of the ledger, only its digest."""
-        data = dict(to_plain(self))
-        # so an audit without edits and blind limit has the digest that it always had
-        if not self.edits:
-            del data["edits"]
-        if self.limit.blind is None:
-            del data["limit"]["blind"]
-        return data
+        return dict(to_plain(self))
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return the audit as JSON text."""

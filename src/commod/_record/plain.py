@@ -18,6 +18,7 @@ from commod.exceptions import InputError
 
 Record = TypeVar("Record")
 ADDED_LATER = {"optional": True}  # metadata of a field that files of earlier versions lack
+IF_SET = {**ADDED_LATER, "if_set": True}  # of one whose default is not written: digests stay
 
 
 def utc_now() -> str:
@@ -28,7 +29,8 @@ def utc_now() -> str:
 def to_plain(value: Any) -> Any:
     """Return a record as dicts, lists, text, numbers, booleans and None.
 
-    Fields whose metadata says ``{"plain": False}`` are left out.
+    Fields whose metadata says ``{"plain": False}`` are left out, and those of `IF_SET` that have
+    their default.
 
     Examples
     --------
@@ -37,7 +39,12 @@ def to_plain(value: Any) -> Any:
     {'value': 0.5, 'low': 0.4, 'high': 0.6}
     """
     if is_dataclass(value):
-        return {f.name: to_plain(getattr(value, f.name)) for f in fields(value) if _is_kept(f)}
+        values = ((f, getattr(value, f.name)) for f in fields(value) if _is_kept(f))
+        return {
+            f.name: to_plain(one)
+            for f, one in values
+            if not (f.metadata.get("if_set") and one == f.default)
+        }
     if isinstance(value, tuple | list):
         return [to_plain(item) for item in value]
     if isinstance(value, dict):

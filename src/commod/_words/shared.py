@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from commod._record import Estimate
-from commod._text import count, distinct, list_names, n_of, percent, shorten
+from commod._text import MAX_LISTED_GROUPS, count, distinct, list_names, n_of, percent, shorten
 
 CHANGED = {"gain": "people who gain", "loss": "people who lose"}
 OTHERS = {
@@ -44,6 +44,51 @@ def blind_limit_text(changes: Estimate, level: float) -> str:
     end = " or more" if changes.high is None else f" to {count(changes.high)}"
     interval = f"{level * 100:g}% interval {count(changes.low)}{end}"
     return f"{model} needs about {n_of(changes.value, 'change')} (an estimate; {interval})."
+
+
+def ratio_target_text(metric: str, bound: float, before: float) -> str:
+    """Return the hint that the bound of a gap looks like a ratio; empty if it does not.
+
+    Examples
+    --------
+    >>> print(ratio_target_text("TPR gap of label 1", 0.95, 0.08))
+    The target of the TPR gap of label 1 is at most 0.95, and the base model has 0.080 already. 0.95
+    looks like a ratio: a gap is 0 where groups fare alike. Pass a small gap, such as 0.05, or a
+    constraint that is a ratio.
+    >>> ratio_target_text("TPR gap of label 1", 0.95, 0.6)
+    ''
+    """
+    if not 0.5 <= bound <= 1 or not before <= bound / 2:
+        return ""
+    return (
+        f"The target of the {metric} is at most {bound:g}, and the base model has {before:.3f} "
+        f"already. {bound:g} looks like a ratio: a gap is 0 where groups fare alike. Pass a small "
+        f"gap, such as 0.05, or a constraint that is a ratio."
+    )
+
+
+Rates = tuple[str, float | None, float | None]  # of a group, before and after
+
+
+def rates_text(outcome: str, rates: Sequence[Rates]) -> str:
+    """Return the rate of an outcome before and after, of all people and then by group.
+
+    The first of the `rates` is that of all people. The text is empty without it.
+
+    Examples
+    --------
+    >>> rates_text("label 1", [("", 0.3, 0.36), ("a", 0.4, 0.42), ("b", 0.2, 0.3)])
+    'The rate of label 1 goes from 30.0% to 36.0% (a 40.0% → 42.0%, b 20.0% → 30.0%).'
+    """
+    if not rates:
+        return ""
+    (_, before, after), *groups = rates
+    shares = [
+        f"{shorten(name, _LONGEST_GROUP)} {percent(old)} → {percent(new)}"
+        for name, old, new in groups
+    ]
+    by_group = f" ({list_names(shares, MAX_LISTED_GROUPS)})" if shares else ""
+    return f"The rate of {outcome} goes from {percent(before)} to {percent(after)}{by_group}."
 
 
 def most_change_text(change_rate: float) -> str:

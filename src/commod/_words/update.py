@@ -26,7 +26,13 @@ from commod._text import (
     shown,
     verb,
 )
-from commod._words.shared import MAX_CHANGED, most_change_text, outscoring_text, small_group_text
+from commod._words.shared import (
+    MAX_CHANGED,
+    most_change_text,
+    outscoring_text,
+    rates_text,
+    small_group_text,
+)
 
 NAN = float("nan")
 LEVEL = 0.95  # of intervals for a new sample of as many people
@@ -176,6 +182,8 @@ class UpdateFacts:
     - `rows`: "fit rows" or "held-out rows".
     - `covered`: the groups that the constraint compares, with their numbers of held-out rows where
       a promise names them; empty if all groups are compared. `not_covered` are the others.
+    - `outcome`: the label that is counted. `rates` are the shares of people who are decided so,
+      before and after: of all people first, with an empty name, then of the compared groups.
     - `outscoring`: the share of pairs for "gain" and for "loss".
     - `notes`: what a method says in its own words.
 
@@ -195,6 +203,8 @@ class UpdateFacts:
     n_gains: float
     n_losses: float
     accuracy: tuple[float, float]
+    outcome: str = ""
+    rates: tuple[tuple[str, float, float], ...] = ()
     outscoring: Mapping[str, Estimate] = field(default_factory=dict)
     covered: tuple[tuple[str, int | None], ...] = ()
     not_covered: tuple[str, ...] = ()
@@ -219,6 +229,7 @@ class UpdateFacts:
             left_out = replace(left_out, groups=groups, over_all=("", NAN))
         return replace(
             self,
+            rates=self.rates[:1],
             covered=tuple(("", n) for _, n in self.covered),
             not_covered=("",) * len(self.not_covered),
             target=target,
@@ -612,7 +623,8 @@ def _changes_line(facts: UpdateFacts) -> str:
     return (
         f"{n_of(n, 'decision')} {verb(n, 'change')} ({facts.change_rate:.1%}): "
         f"{count(facts.n_gains)} {verb(facts.n_gains, 'gain')}, "
-        f"{count(facts.n_losses)} {verb(facts.n_losses, 'lose')}."
+        f"{count(facts.n_losses)} {verb(facts.n_losses, 'lose')}. "
+        f"{rates_text(facts.outcome, facts.rates)}".rstrip()
     )
 
 

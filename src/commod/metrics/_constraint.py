@@ -121,6 +121,11 @@ class Constraint:
     # -- values and targets --------------------------------------------------------------------
 
     @property
+    def is_gap(self) -> bool:
+        """Return whether the metric is a difference between groups."""
+        return self.comparison in ("difference", "largest")
+
+    @property
     def is_ratio(self) -> bool:
         """Return whether rates are divided; otherwise they are subtracted."""
         return self.comparison == "ratio"

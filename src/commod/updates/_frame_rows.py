@@ -560,7 +560,7 @@ def read_point_rows(
     X = _features(table, pulled)
     rows = all_lines.take(lines.of_numbers(pulled[number].to_numpy()))
     columns = update._read_columns(X)
-    base = update._base(X, columns)
+    base = update._fit_base(X, columns)
     known = {"classes": update.classes_, "pos_label": update._pos_label, "label": rows.label}
     warn_about_base_model(update.estimator, X, base, **known)
     weight = np.ones(len(rows)) if table.weight is None else pulled[table.weight].to_numpy()

@@ -268,6 +268,19 @@ def groups_left_out(rows: FitRows, positive: Decisions) -> tuple[LeftOutGroup, .
     return tuple(groups)
 
 
+def positive_rates(rows: FitRows, positive: Decisions) -> tuple[tuple[str, float, float], ...]:
+    """Return the rate of positive decisions before and after: of all people, then by group.
+
+    Groups are those that the constraint compares. `positive` (n,) is as in `groups_left_out`.
+    """
+    weight = rows.weight * rows.in_totals
+    whom = (rows.base.decisions, positive)
+    everybody = [float(np.average(decided, weights=weight)) for decided in whom]
+    by_group = [_group_rates(rows, decided)[rows.is_large_group].tolist() for decided in whom]
+    names = [rows.group_names[i] for i in np.flatnonzero(rows.is_large_group).tolist()]
+    return (("", everybody[0], everybody[1]), *zip(names, *by_group, strict=True))
+
+
 def _group_rates(rows: FitRows, decisions: Decisions) -> NDArray[np.float64]:
     """Return the rate of positive decisions of each group, (n_groups,); NaN without weight."""
     stated = rows.groups.probabilities

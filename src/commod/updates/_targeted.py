@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,10 +23,11 @@ from commod._data.tables import check_same_rows
 from commod._evidence.search import Settings
 from commod._evidence.task import Caps
 from commod._record import EditRecord, Request
-from commod._words.update import AskedTarget, PromiseOutcome, status_text
+from commod._words.shared import ratio_target_text
+from commod._words.update import AskedTarget, Goal, PromiseOutcome, status_text
 from commod.bounds._limits import DIRECTIONS
 from commod.constraints import AllOf
-from commod.exceptions import InputError
+from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import SCORE_EDITS, AllowedChanges, Scorecard
 from commod.updates import _status as status
 from commod.updates._fit_rows import FitRows, ordered_by_hash
@@ -330,12 +332,15 @@ class TargetedUpdate(RatioUpdate):
         goals = (replace(first, bound=bound, is_kept=is_kept), *others)
         expected = zip(goals, self.expected_.values.values(), strict=True)
         rows = problem.rows
+        hints = ratio_hints(problem, goals)
+        for hint in hints:
+            warnings.warn(hint, TargetWarning, stacklevel=5)
         facts = replace(
             self._facts,
             goals=tuple(replace(goal, expected=value) for goal, value in expected),
             target=target,
             n_small_terms=self._n_small_terms,
-            notes=(*self._facts.notes, *filter(None, [fitted.optimism])),
+            notes=(*self._facts.notes, *filter(None, [fitted.optimism]), *hints),
             n_groups=len(rows.is_large_group),
             covered=status.covered_groups(rows),
         )
@@ -361,6 +366,16 @@ class TargetedUpdate(RatioUpdate):
 
     def _effective(self, base: BaseScores, total: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.where(self._allowed_changes().is_open(base), super()._effective(base, total), 1.0)
+
+
+def ratio_hints(problem: FitProblem, goals: Sequence[Goal]) -> list[str]:
+    """Return a hint for each gap whose bound looks like that of a ratio."""
+    hints = [
+        ratio_target_text(goal.metric, goal.bound, goal.before)
+        for goal, one in zip(goals, problem.compared.constraints, strict=True)
+        if goal.bound is not None and one.is_gap
+    ]
+    return [hint for hint in hints if hint]
 
 
 def problem_of(

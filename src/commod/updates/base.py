@@ -26,6 +26,7 @@ from commod._data.base_model import (
     ScoreColumn,
     base_classes,
     base_scores,
+    refuse_equal_scores,
     score_label,
     scores_digest,
     warn_about_base_model,
@@ -37,7 +38,7 @@ from commod._data.labels import check_length, check_weights, read_labels
 from commod._data.parameters import check_flag, check_names, check_numbers, check_seed
 from commod._data.tables import check_same_rows
 from commod._record import LeftOutGroup, Request
-from commod._text import did_you_mean, list_names, n_of, shown
+from commod._text import did_you_mean, label_text, list_names, n_of, shown
 from commod._words.update import GroupsLeftOut, UpdateFacts, status_text
 from commod.exceptions import InputError, InputTypeError
 from commod.metrics._constraint import Constraint
@@ -341,7 +342,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         groups = read_groups(sensitive_features, n_rows, getattr(self, "unknown_groups", "error"))
         weight = check_weights(sample_weight, n_rows)
         names = sensitive_names(sensitive_features)
-        read = partial(self._base, X, columns), partial(read_condition, X)
+        read = partial(self._fit_base, X, columns), partial(read_condition, X)
         rows = self._as_fit_rows(labels, groups, names, weight, *read)
         known = {"classes": self.classes_, "pos_label": self._pos_label, "label": rows.label}
         warn_about_base_model(self.estimator, X, rows.base, **known)
@@ -453,6 +454,11 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             threshold=float(self._fitted_param("threshold")),
         )
 
+    def _fit_base(self, X: Any, columns: Sequence[Column]) -> BaseScores:
+        base = self._base(X, columns)
+        refuse_equal_scores(self.estimator, base)
+        return base
+
     # -- figures on the fit rows ----------------------------------------------------------------
 
     def _store_outcome(self, rows: FitRows, positive: Decisions) -> None:
@@ -497,6 +503,8 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             n_gains=gains,
             n_losses=losses,
             accuracy=(self.base_accuracy_, self.accuracy_),
+            outcome=label_text(None, plain(self._pos_label)),
+            rates=status.positive_rates(rows, positive),
             outscoring=status.as_estimates(self.outscoring_),
             left_out=self._left_out(rows, positive),
             notes=tuple(filter(None, [self._sentence().strip()])),

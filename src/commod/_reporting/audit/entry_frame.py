@@ -201,7 +201,7 @@ def audit_frame(
     counted = count_people(
         everybody, request, label_names, rows=rows, level=level, min_group_size=min_group_size
     )
-    counted.people.warn_of_inverted_scores(stacklevel=3)
+    counted.people.warn_of_mix_ups(("before", "after", "y_true"), stacklevel=3)
     shown = {name: list(compress(v, counted.is_shown)) for name, v in table.items()}
     ranked = rank_frame(selected, roles, shown, counted)
     digest = digest_counts(counted, {role: ends for role, (_, *ends) in scores.items()})

@@ -215,7 +215,7 @@ def audit(
     named = request, group_names, unknown_groups
     everybody = read_people(decisions, scores, sensitive_features, *named)
     _check_explained_rows(everybody, explanation, X)
-    everybody.warn_of_inverted_scores(stacklevel=3)
+    everybody.warn_of_mix_ups(("y_before", "y_after", "y_true"), stacklevel=3)
     row_ids = _read_row_ids(row_ids, index_of(y_after if X is None else X), len(everybody))
     everybody = with_conditions(everybody, request, X, control_features)
     counted = count_people(

@@ -212,11 +212,15 @@ def unknown_groups_of(counted: ShownPeople) -> _record.UnknownGroups | None:
 
 
 def changes_of(counted: ShownPeople) -> _record.ChangeSummary:
-    """Return how many people change, and how many of them gain and lose."""
+    """Return how many people change, gain and lose, and how many are decided `pos_label`."""
     n = counted.everybody.n
+    selected = [
+        share_estimate(int(counted.everybody.by_decision(after)[..., 1].sum()), n, counted.level)
+        for after in (False, True)
+    ]
     gains, losses = counted.everybody.gains_and_losses(counted.people.favorable_is_positive)
     rate = share_estimate(gains + losses, n, counted.level)
-    return _record.ChangeSummary(n, gains + losses, gains, losses, rate)
+    return _record.ChangeSummary(n, gains + losses, gains, losses, rate, *selected)
 
 
 def limit_of(counted: ShownPeople) -> _record.Limit:

@@ -43,6 +43,7 @@ UNDEFINED = Estimate(None, None, None)
 COMMON_POSITIVES = (1, True)
 SCORES = ("scores_before", "scores_after", "scores_calibrated")
 ROUNDING = 1e-12  # of a mean score
+FEWEST_RIGHT = 100  # rows in which no decision of a model is right throughout
 
 
 def finite_or_none(value: Any) -> float | None:
@@ -309,8 +310,25 @@ class AuditedPeople:
         )
         return means, square_means
 
-    def warn_of_inverted_scores(self, stacklevel: int) -> None:
-        """Warn where decisions for the score's label have the lower mean score."""
+    def warn_of_mix_ups(self, names: tuple[str, str, str], stacklevel: int) -> None:
+        """Warn of decisions that are the true labels, and of scores that decisions go against.
+
+        `names` are the parameters of decisions before and after, and of true labels. Decisions go
+        against scores where those for the score's label have the lower mean score.
+        """
+        for name, decided in zip(names, (self.before, self.after), strict=False):
+            if (
+                self.label is not None
+                and self.n.sum() >= FEWEST_RIGHT
+                and (decided == self.label).all()
+            ):
+                warnings.warn(
+                    f"{name} agrees with {names[2]} in all {self.n.sum():,} rows. It looks like "
+                    f"the column of true labels. Pass the decisions of the model as {name}= (on "
+                    "the command line: --before and --after).",
+                    DataWarning,
+                    stacklevel=stacklevel,
+                )
         for name, decided in (("scores_before", self.before), ("scores_after", self.after)):
             totals, positive = getattr(self, name), decided == self.score_is_for_positive
             if totals is None or positive.all() or not positive.any():

@@ -16,6 +16,7 @@ from commod._words.shared import (
     blind_limit_text,
     most_change_text,
     outscoring_text,
+    rates_text,
     small_group_text,
     true_shares_text,
 )
@@ -94,6 +95,7 @@ def answer_of(e: MeasuredAudit) -> tuple[str, ...]:
     sentences = (
         most_change_text(e.changes.n_changes / e.n),
         _who_changes(e),
+        _positive_rates(e),
         _how_decided(e),
         _fairness(e),
         *further_sentences(e),
@@ -144,6 +146,19 @@ def _who_changes(e: MeasuredAudit) -> str:
         f"{changes.n_gains:,} {verb(changes.n_gains, 'gain')} the favourable outcome {outcome} "
         f"and {changes.n_losses:,} {verb(changes.n_losses, 'lose')} it."
     )
+
+
+def _positive_rates(e: MeasuredAudit) -> str:
+    """Return the rate of the counted label before and after, of all people and by group."""
+    if not e.changes.n_changes:
+        return ""
+    known = [("", e.changes.selected_before, e.changes.selected_after)]
+    known += [(g.name, g.selected_before, g.selected_after) for g in e.groups if g.compared]
+    rates = [
+        (name, None if old is None else old.value, None if new is None else new.value)
+        for name, old, new in known
+    ]
+    return rates_text(outcomes_of(e.request)[0], rates)
 
 
 def _how_decided(e: MeasuredAudit) -> str:
