@@ -235,10 +235,13 @@ class Encoding:
         """Return the kind of each raw column."""
         return {c.name: c.kind for c in self.columns}
 
-    def encode(self, columns: Sequence[Column]) -> TermTable:
-        """Return the rows of `columns` as terms; a column that changed its type is refused."""
+    def encode(self, columns: Sequence[Column], n_rows: int = 0) -> TermTable:
+        """Return the rows of `columns` as terms; a column that changed its type is refused.
+
+        `n_rows` is their number, which says how many there are where there is no column.
+        """
         by_name = {c.name: c for c in columns}
-        n_rows = len(columns[0]) if columns else 0
+        n_rows = len(columns[0]) if columns else n_rows
         firsts = np.cumsum([0, *(c.n_terms for c in self.columns)]).tolist()
         placed = list(zip(firsts, self.columns, strict=False))
         numeric_terms = [first for first, spec in placed if isinstance(spec, NumericTerms)]
@@ -311,8 +314,11 @@ def learn_encoding(
     numeric: Literal["unit", "bins"] = "unit",
     n_bins: int = 10,
     centred: bool = False,
+    may_be_empty: bool = False,
 ) -> Encoding:
     """Return the terms of the fit rows; constant columns and `locked` ones have none.
+
+    Without any column that is not locked, an encoding that `may_be_empty` has no terms.
 
     A category that fewer than `min_category_size` rows share gets no term: it would fit noise, and
     the update must not store a value of a single person. Rows of weight 0 are ignored. With
@@ -337,7 +343,7 @@ def learn_encoding(
         else:
             specs.append(_learn_numeric(column, weight, min_category_size, centred=centred))
     kept = tuple(spec for spec in specs if spec is not None)
-    if not kept:
+    if not kept and (free or not may_be_empty):
         raise InputError(
             "X has no column that could have points (columns to choose from: "
             f"{list_names([c.name for c in free])}): each is constant, missing everywhere "

@@ -234,6 +234,8 @@ class FoundValues(NamedTuple):
 def find_values(found: Regression, settings: Settings) -> FoundValues:
     """Return the values of people with the fewest changes; rows near the cut count more."""
     task = found.task
+    if not task.terms.n_terms:
+        return _distance_alone(found, settings)
     is_short = settings.max_lines is not None or settings.is_whole
     least = SHORT_NEARNESS if is_short else 0.0
     least = least if settings.nearness is None else settings.nearness
@@ -253,10 +255,31 @@ def find_values(found: Regression, settings: Settings) -> FoundValues:
     return FoundValues(found, sums, valued, least, mean, cost)
 
 
+def _distance_alone(found: Regression, settings: Settings) -> FoundValues:
+    """Return values without terms: all people are worth the same, and the nearest change first.
+
+    The value has the sign with which the fewest changes keep the bounds.
+    """
+    task = found.task
+    mean = mean_distance(task)
+    cost = costs_at(task, 1.0, mean)
+    tried = []
+    for sign in (1.0, -1.0):
+        v = np.full(len(task), sign)
+        stop = best_stop(task, evidence(task, v, cost), is_budget=settings.is_budget)
+        tried.append(Valued(np.zeros(0), v, stop))
+    valued = min(tried, key=lambda one: one.stop.rank(task))
+    return FoundValues(found, found.start, valued, 1.0, mean, cost)
+
+
 def find_card(values: FoundValues, settings: Settings) -> FoundUpdate:
     """Return the update of a card for these values, with the least nearness that it may have."""
     task = values.found.task
-    card = fold_card(values.found, values.sums, values.valued.coef, settings)
+    if task.terms.n_terms:
+        card = fold_card(values.found, values.sums, values.valued.coef, settings)
+    else:
+        v = values.valued.v
+        card = EvidenceCard(Points(np.zeros(0), float(v[0])), v, v)
     score = evidence(task, card.counted(task), values.cost)
     stop = best_stop(task, score, is_budget=settings.is_budget)
     return FoundUpdate(card, stop.cut, values.nearness, values.mean_distance, stop, stop.n_changed)
@@ -322,7 +345,7 @@ def with_nearness(task: EvidenceTask, found: FoundUpdate, settings: Settings) ->
     them, it is the largest.
     """
     tried = {found.nearness: found}
-    is_given = settings.nearness is not None or settings.is_budget
+    is_given = settings.nearness is not None or settings.is_budget or not task.terms.n_terms
     for nearness in () if is_given or not found.stop.n_changed else NEARNESS:
         other = replace(found, nearness=nearness)
         stop = best_stop(task, other.score(task), is_budget=settings.is_budget)

@@ -262,7 +262,8 @@ def fit_edit(
     cut = rule.cut if plan.offset == "keep" else np.inf
     stop = stop_at_cut(task, score, cut)
     found = FoundUpdate(card, cut, rule.nearness, rule.mean_distance, stop, stop.n_changed)
-    if plan.offset == "target" and card.points.values.any():  # without evidence nobody changes
+    has_evidence = card.points.values.any() or not problem.terms.n_terms
+    if plan.offset == "target" and has_evidence:
         found = recounted(task, card, found, settings)
     return with_expectation(FittedUpdate(problem, task, found))
 

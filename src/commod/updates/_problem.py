@@ -79,7 +79,7 @@ class Asked:
         moves = moves_of(self.direction, self.raising_is_a_gain)
         if encoding is None:
             encoding = self.learn_terms(point_rows(rows))
-        terms = encoding.encode(rows.columns)
+        terms = encoding.encode(rows.columns, len(rows))
         people = rows.compared(self.constraints)
         problem = FitProblem(rows, encoding, terms, self, people, self.bounds, *moves)
         problem.check_cells()
@@ -98,6 +98,7 @@ class Asked:
             locked=self.locked,
             numeric="bins" if self.has_bins else "unit",
             centred=True,
+            may_be_empty=True,
         )
 
 

@@ -266,7 +266,8 @@ class ControlledDebiaser(TargetedUpdate):
         Parameters
         ----------
         X : table of shape (n, n_features)
-            NumPy array, pandas or polars frame; passed to the base model untouched.
+            NumPy array, pandas or polars frame; passed to the base model untouched. With nothing
+            but scores, or with all columns locked, the people nearest to the threshold change.
         y : array-like of shape (n,)
             True labels. May be None for demographic parity.
         sensitive_features : array-like of shape (n,) or (n, n_sensitive)

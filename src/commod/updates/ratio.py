@@ -97,7 +97,7 @@ class RatioRows(ReadRows):
     @cached_property
     def terms(self) -> TermTable:
         """Return the rows as terms."""
-        return self.encoding.encode(self.columns)
+        return self.encoding.encode(self.columns, len(self.base.scores))
 
     def parts(self, size: int) -> Iterator[RatioRows]:
         """Yield the rows in order, `size` at a time: all of them as terms take much memory."""
@@ -186,7 +186,7 @@ class RatioUpdate(BaseUpdate):
         function = self._ratio_function()
         function = function.in_use() if isinstance(function, Scorecard) else function
         base, columns = self._scored_columns(X, function)
-        return base, function.evaluate(function.encoding.encode(columns))
+        return base, function.evaluate(function.encoding.encode(columns, len(base.scores)))
 
     def _effective(self, base: BaseScores, total: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return r for rows with these base scores, from the sum of their points.

@@ -310,7 +310,7 @@ class Explanation:
         scorecard = self._scorecard()
         maker = CardMaker(scorecard, self._update._allowed_changes().max_margin)
         for part in row_chunks(len(rows)):
-            terms = scorecard.encoding.encode(self._columns(rows[part]))
+            terms = scorecard.encoding.encode(self._columns(rows[part]), len(rows[part]))
             maker.add(terms, self.changed[rows[part]], self._favorable[rows[part]])
         return maker.card(self.level)
 
@@ -327,7 +327,7 @@ class Explanation:
         scorecard = self._scorecard()
         used = np.array([concept.number for concept in self.card.concepts])
         for part in row_chunks(len(rows)):
-            terms = scorecard.encoding.encode(self._columns(rows[part]))
+            terms = scorecard.encoding.encode(self._columns(rows[part]), len(rows[part]))
             favorable = self._favorable[rows[part]]
             pushes = np.column_stack(
                 [push_of(scorecard, j, terms, favorable) for j in used.tolist()]
