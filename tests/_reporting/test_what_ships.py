@@ -226,7 +226,10 @@ def test_an_audit_from_counts_is_tied_as_well(pair, tmp_path):
 
 def test_names_from_outside_do_not_break_out(pair, tmp_path):
     seal = '"report_sha256":"' + "0" * 64 + '"'
-    for i, text in enumerate(("</script><script>alert(1)</script>", "--> <b>", seal, "\ud800")):
+    block = '<script type="application/json" id="commod-report">{}</script>'
+    comment = "--><!-- commod-report {} -->"
+    texts = ("</script><script>alert(1)</script>", "--> <b>", seal, "\ud800", block, comment)
+    for i, text in enumerate((*texts, "a\u2028b", "#{", '{"schema": "commod.report/1"}')):
         evil = replace(hostile(text)[0], request=pair.audit.request, card=None)
         patch = pair.update.to_patch(audit=evil)
         path = patch.save(tmp_path / f"{i}.json")

@@ -515,10 +515,20 @@ def test_verify_finds_what_a_patch_must_not_hold(column, match):
     assert not found.passed and any(match in problem for problem in found.problems)
 
 
-def test_verify_finds_a_group_in_the_words_of_a_patch():
-    content = content_of(in_words="Most changes are of Black people.")
-    found = Patch(content).verify(DATA, RACES)
-    assert any("The texts of the patch contain 'Black'" in problem for problem in found.problems)
+def test_verify_finds_a_group_in_what_users_wrote():
+    for content in (content_of(score="score of Black people"), replace(content_of(), by="Black")):
+        found = Patch(content).verify(DATA, RACES)
+        assert any("The texts of the patch contain 'Black'" in text for text in found.problems)
+
+
+@pytest.mark.parametrize("name", ["other", "all", "people", "group", "rows", "fit", "decision"])
+def test_verify_does_not_take_words_of_our_sentences_for_a_group(name):
+    in_words = (
+        "All other people of each group keep their decision; reached on the fit rows of all people."
+    )
+    races = [name if race == "Black" else race for race in RACES]
+    patch = Patch(content_of(category("job", {"clerk": 1.0}), in_words=in_words))
+    assert not [text for text in patch.verify(DATA, races).problems if "sensitive" in text]
 
 
 def test_verify_does_not_take_a_namesake_for_a_group():
@@ -769,3 +779,13 @@ def test_many_odd_categories_keep_their_points_and_rows_their_order_in_duckdb():
     for name in ("commod_decision", "commod_direction"):
         assert found[name].to_list() == expected[name].to_list()
     np.testing.assert_allclose(found["commod_score"], expected["commod_score"], atol=1e-12)
+
+
+def test_a_patch_that_could_not_be_loaded_is_not_written(tmp_path):
+    values = {str(i) + "x" * 2**20: 0.5 for i in range(16)}
+    patch = Patch(content_of(category("job", values)))
+    with pytest.raises(InputError, match=r"file of 16\.0 MiB, but files above 16 MiB"):
+        patch.save(tmp_path / "patch.json")
+    with pytest.raises(InputError, match="16 MiB"):
+        _ = patch.sha256  # so no report of it is written either
+    assert not list(tmp_path.iterdir())

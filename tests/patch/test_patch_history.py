@@ -3,11 +3,13 @@
 import json
 import warnings
 from dataclasses import replace
+from importlib import resources
 
 import pytest
 from sklearn.linear_model import LogisticRegression
 
 from commod import ControlledDebiaser, Patch, ScoreColumn
+from commod._record import MAX_NOTE
 from commod.datasets import make_biased
 from commod.edit import Round
 from commod.exceptions import InputError, TargetWarning
@@ -106,3 +108,13 @@ def test_verification_reads_the_versions_before_edits(update):
     patch = edit(update, scored, Round(0.5), note="more for Martians").to_patch()
     (problem,) = patch.verify(scored, named).problems
     assert "Martians" in problem
+
+
+def test_a_note_is_as_long_in_python_as_on_the_page(update):
+    update, scored = update
+    page = resources.files("commod._explore").joinpath("page/explore.html").read_text("utf-8")
+    assert f'id="note" maxlength="{MAX_NOTE}"' in page and MAX_NOTE == 2000
+    edited = edit(update, scored, Round(0.5), offset="keep", note="n" * MAX_NOTE)
+    assert edited.edits_[0].note == "n" * MAX_NOTE
+    with pytest.raises(InputError, match=r"note has 2,001 characters; expected at most 2,000"):
+        edit(update, scored, Round(0.5), note="n" * (MAX_NOTE + 1))

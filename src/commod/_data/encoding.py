@@ -46,6 +46,11 @@ class NumericTerms:
         return [self.name, f"{self.name} is missing"][: self.n_terms]
 
     @property
+    def exact_values(self) -> Sequence[Scalar | None]:
+        """Return what a missing number counts as, at the term of the number."""
+        return [self.fill, None][: self.n_terms]
+
+    @property
     def counted_text(self) -> str:
         """Return what the points are multiplied by.
 
@@ -87,6 +92,11 @@ class CategoryTerms:
             for c in self.categories
         ]
 
+    @property
+    def exact_values(self) -> Sequence[Scalar | None]:
+        """Return the category of each term, with its type."""
+        return self.categories
+
 
 @dataclass(frozen=True)
 class BinTerms:
@@ -119,6 +129,11 @@ class BinTerms:
         inner = [f"{a} ≤ {self.name} < {b}" for a, b in pairwise(cuts)]
         names = [f"{self.name} < {cuts[0]}", *inner, f"{self.name} ≥ {cuts[-1]}"]
         return [*names, f"{self.name} is missing"][: self.n_terms]
+
+    @property
+    def exact_values(self) -> Sequence[Scalar | None]:
+        """Return None for each term: names of bins have all digits of the edges."""
+        return [None] * self.n_terms
 
 
 def _exact_text(number: float) -> str:

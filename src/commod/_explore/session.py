@@ -26,7 +26,7 @@ from commod import constraints
 from commod._explore import views
 from commod._explore.draft import Draft, FittedBase, OutdatedError
 from commod._explore.edits import FittedRows, PeopleOfFit, build, without_warnings
-from commod._record import EditRecord, utc_now
+from commod._record import MAX_NOTE, EditRecord, utc_now
 from commod._reporting.audit import audit as make_audit
 from commod._reporting.render import report
 from commod._text import list_names, n_of, shown
@@ -39,7 +39,7 @@ from commod.updates._targeted import listening, set_target
 from commod.updates.controlled import ControlledDebiaser
 
 MAX_DRAFTS = 200  # steps that somebody can return to
-MAX_TEXT = 500  # characters of a name, a note or a search
+MAX_TEXT = 500  # characters of a name or a search
 
 
 class VersionConflictError(CommodError):
@@ -362,15 +362,15 @@ def _plan(edits: Any, **told: Any) -> EditPlan:
 
 def _told(by: Any, note: Any) -> dict[str, Any]:
     """Return who does something and why, as the page sent it, and the present time."""
-    return {"by": _text(by, "by"), "note": _text(note, "note"), "when": utc_now()}
+    return {"by": _text(by, "by"), "note": _text(note, "note", MAX_NOTE), "when": utc_now()}
 
 
-def _text(value: Any, name: str) -> str | None:
+def _text(value: Any, name: str, most: int = MAX_TEXT) -> str | None:
     """Return a text that the page sent, without spaces around it; None where it is empty."""
     if value is None:
         return None
-    if not isinstance(value, str) or len(value) > MAX_TEXT:
-        raise InputError(f"{name} must be text of at most {MAX_TEXT} characters.")
+    if not isinstance(value, str) or len(value) > most:
+        raise InputError(f"{name} must be text of at most {most} characters.")
     return value.strip() or None
 
 

@@ -36,6 +36,7 @@ from commod._record.audit import (
 )
 from commod._record.checks import Check, Severity, State, by_importance
 from commod._record.edits import (
+    MAX_NOTE,
     AnyEdit,
     Cap,
     Drop,

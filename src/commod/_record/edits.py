@@ -10,6 +10,7 @@ from commod._record.plain import from_plain, to_plain
 from commod._text import list_names, plain
 
 OffsetRule = Literal["target", "keep"]
+MAX_NOTE = 2_000  # characters of a note
 
 
 class Edit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from commod._record.plain import ADDED_LATER
+from commod._record.plain import ADDED_LATER, IF_SET
 
 Value = str | bool | int | float
 Direction = Literal["gain", "loss"]
@@ -81,7 +81,8 @@ class CardLine:
     multiplied by, such as "age − 45"; "" for other terms, or if it is not known. `spread` is the
     standard deviation, over the explained people, of what the term adds to the sum; None if not
     measured. `concept` is the number of the concept that the term belongs to; None if several
-    share it.
+    share it. `exact` is the category that the term reads, with its type, or the number that a
+    missing one counts as; None for other terms, and in audits of earlier versions.
     """
 
     term: str
@@ -91,6 +92,7 @@ class CardLine:
     spread: float | None
     concept: int | None
     counted: str = field(default="", metadata=ADDED_LATER)
+    exact: Value | None = field(default=None, metadata=IF_SET)
 
     @property
     def text(self) -> str:

@@ -7,16 +7,21 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from commod._io.untrusted import read_limited
-from commod._record import Shipped, to_plain
+from commod._record import to_plain
 from commod._reporting.render.embedding import KEY, EmbeddedReport, read_report
 from commod._text import visible
 from commod.exceptions import InputError
-from commod.patch.checking import Difference, contradictions, shipped_of, value_text
 from commod.patch.content import Content
 from commod.patch.file import from_bytes, read_bytes
+from commod.patch.pairing import (
+    Difference,
+    contradictions,
+    leaf_differences,
+    shipped_of,
+    value_text,
+)
 
 MAX_REPORT_BYTES = 256 * 2**20  # reports have a few hundred kilobytes
 
@@ -121,35 +126,14 @@ def _differences(content: Content, sha256: str, report: EmbeddedReport) -> Itera
     stated, actual = report.stated_seal, report.actual_seal
     edited = f"the report states {stated}, but has {actual}. It was edited after it was written"
     digests = value_text(content.audit), report.audit_digest
+    shipped = shipped_of(content, sha256, report.audit)
     named: set[str] = set()
     for difference in (
         *([Difference(KEY, "", edited)] if stated != actual else []),
         *([Difference("audit_digest", *digests)] if content.audit != report.audit_digest else []),
-        *_fields(shipped_of(content, sha256, report.audit), report.shipped),
+        *leaf_differences(to_plain(shipped), to_plain(report.shipped)),
         *contradictions(content, report.audit),
     ):
         if difference.field not in named:
             named.add(difference.field)
             yield difference
-
-
-def _fields(expected: Shipped, stated: Shipped) -> Iterator[Difference]:
-    ours, theirs = (dict(_leaves(to_plain(shipped))) for shipped in (expected, stated))
-    for name in dict.fromkeys([*ours, *theirs]):
-        absent = name not in ours or name not in theirs
-        if absent or ours[name] != theirs[name] or type(ours[name]) is not type(theirs[name]):
-            values = ("absent" if name not in x else value_text(x[name]) for x in (ours, theirs))
-            yield Difference(name, *values)
-
-
-def _leaves(tree: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of nested objects by dotted names; a gap goes by its own name."""
-    if isinstance(tree, dict):
-        for key, value in tree.items():
-            yield from _leaves(value, f"{name}.{key}" if name else key)
-    elif isinstance(tree, list):
-        for i, item in enumerate(tree):
-            label = item.get("name", i) if isinstance(item, dict) else i
-            yield from _leaves(item, f"{name}.{label}")
-    else:
-        yield name, tree

@@ -1,4 +1,4 @@
-"""Refuse a patch whose parts contradict each other, or that an audit contradicts.
+"""Refuse a patch whose parts contradict each other.
 
 Types are checked before, on reading.
 """
@@ -6,16 +6,14 @@ Types are checked before, on reading.
 from __future__ import annotations
 
 import datetime
-import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple
 
 from commod._data.columns import LARGEST
-from commod._record import Audit, FurtherConstraint, Gap, ScoreMap, Shipped, Value
+from commod._record import FurtherConstraint, ScoreMap, Value
 from commod._text import label_text, shorten
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, get_constraint
@@ -42,7 +40,6 @@ FIGURE_ROUNDING = 1e-5  # of a measured figure, which has six digits
 FEW_CHANGES = 4  # the limit is computed for a rounded figure, so it may exceed the changes by these
 MOST_KNOTS = 100
 STEEPEST = 1e4  # so that scores that agree to 1e-13 give probabilities that agree to 1e-9
-SAME = 1e-5  # figures that are closer than this are the same: those of a patch have six digits
 CAPS = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence")
 
 
@@ -469,141 +466,3 @@ def _check_history(content: Content) -> None:
                     f"{shorten(str(figures))}, but the version {name} it has others."
                 )
         reached = content.reached
-
-
-# ---------------------------------------------------------------------------------------------
-# A patch and an audit
-
-
-class Difference(NamedTuple):
-    """A field that differs between a patch and a report, with both values as text.
-
-    `in_patch` is empty for a field that only a report has.
-    """
-
-    field: str
-    in_patch: str
-    in_report: str
-
-    def __str__(self) -> str:
-        if not self.in_patch:
-            return f"{self.field}: {self.in_report}."
-        return f"{self.field}: {self.in_patch} in the patch, {self.in_report} in the report."
-
-
-def value_text(value: Any) -> str:
-    """Return a value of a patch or of an audit as text.
-
-    Examples
-    --------
-    >>> value_text(None), value_text(0.8), value_text("yes")
-    ('none', '0.8', 'yes')
-    """
-    return "none" if value is None else shorten(value, 100)
-
-
-def further_text(further: Sequence[FurtherConstraint]) -> str:
-    """Return further constraints with their bounds as text.
-
-    Examples
-    --------
-    >>> further_text([FurtherConstraint("minimum_rate", 0.3)])
-    'minimum_rate 0.3'
-    """
-    return "; ".join(f"{one.constraints} {value_text(one.bound)}" for one in further) or "none"
-
-
-def contradictions(content: Content, audit: Audit) -> Iterator[Difference]:
-    """Yield where an audit is not one of this update: request, labels, threshold, scorecard.
-
-    What an audit does not state (a cap, a direction, the threshold) contradicts nothing. A target
-    of the patch must be the target of the audit.
-    """
-    asked, request = content.asked, audit.request
-    fields = {
-        "constraints": (asked.constraints, request.constraints),
-        "positive_label": (content.labels.compared, request.pos_label),
-        "favorable_label": (content.labels.favorable, request.favorable_label),
-    }
-    if asked.target is not None:
-        fields["target"] = asked.target, request.target
-    fields["further constraints"] = further_text(asked.further), further_text(request.further)
-    if request.direction != "any":
-        fields["direction"] = asked.direction, request.direction
-    optional = {
-        "threshold": content.base.threshold,
-        "score_edit": content.score_edit,
-        "points": asked.points,
-        "max_margin": content.ratio.max_margin,
-        **{name: getattr(asked, name) for name in CAPS},
-    }
-    stated = {name: (own, getattr(request, name)) for name, own in optional.items()}
-    fields |= {name: pair for name, pair in stated.items() if pair[1] is not None}
-    for name, (ours, theirs) in fields.items():
-        if ours != theirs:
-            yield Difference(name, value_text(ours), value_text(theirs))
-    if audit.card is not None:
-        own = [content.ratio.intercept, *sorted(p for p in content.ratio.term_points if p)]
-        audited = [audit.card.intercept, *sorted(line.points for line in audit.card.lines)]
-        if own != audited:
-            yield Difference("scorecard", _points_text(own), _points_text(audited))
-
-
-def _points_text(points: list[float]) -> str:
-    return f"intercept {points[0]!r} and {len(points) - 1} terms with points"
-
-
-def shipped_of(content: Content, sha256: str, audit: Audit) -> Shipped:
-    """Return what a report states about a patch with this SHA-256, beside this audit."""
-    base, labels, asked, left_out = content.base, content.labels, content.asked, content.left_out
-    gaps = tuple(_gaps(content, audit))
-    differences = [gap.difference for gap in gaps if gap.difference is not None]
-    are_same = bool(differences) and all(math.isclose(d, 0, abs_tol=SAME) for d in differences)
-    return Shipped(
-        patch_sha256=sha256,
-        audit_digest=content.audit,
-        created=content.created,
-        method=content.method,
-        base_model=base.model,
-        base_digest=base.digest,
-        score_column=base.score,
-        scores_digest=base.scores_digest,
-        threshold=base.threshold,
-        negative_label=labels.other,
-        positive_label=labels.compared,
-        favorable_label=labels.favorable,
-        constraints=asked.constraints,
-        target=asked.target,
-        direction=asked.direction,
-        fit_rows=content.reached.rows,
-        n_fit_rows=content.seen.n_rows,
-        n_figure_rows=content.reached.n_rows,
-        n_test_rows=audit.n,
-        same_figures=audit.n == content.reached.n_rows and are_same,
-        gaps=gaps,
-        n_groups_left_out=None if left_out is None else left_out.n_groups,
-        n_people_left_out=None if left_out is None else left_out.n_people,
-        versions=content.versions,
-        promised=content.reached.promised,
-        score_is_for=labels.positive,
-        further=asked.further,
-        by=content.by,
-    )
-
-
-def _gaps(content: Content, audit: Audit) -> Iterator[Gap]:
-    """Yield the figures of the update on the rows of the fit and on the audited rows."""
-    reached, quality = content.reached, audit.quality
-    counted = label_text(None, content.labels.compared)
-    measured = {f.constraints: f.after.value for f in reversed(audit.fairness)}
-    accuracy = None if quality is None else quality.accuracy_after.value
-    figures: list[tuple[str, Any, float | None, float | None]] = [
-        (one.metric_of(counted), "number", figures.after, measured.get(one.name))
-        for (one, _), figures in zip(stated_in(content), reached_in(content), strict=True)
-    ]
-    figures.append(("accuracy", "percent", reached.accuracy_after, accuracy))
-    changes = audit.changes.rate.value
-    figures.append(("changed decisions", "percent", reached.change_rate, changes))
-    for name, kind, fit, test in figures:
-        difference = None if fit is None or test is None else test - fit
-        yield Gap(name, kind, fit, test, difference)

@@ -160,9 +160,19 @@ MAX_BYTES = 16 * 2**20  # a hundred thousand categories; most patches have a few
 
 
 def to_bytes(content: Content) -> bytes:
-    """Return the bytes of the file; the same content gives the same bytes."""
-    data = {**as_version(to_plain(content), NEWEST), "digest": content_digest(content)}
-    return (json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    """Return the bytes of the file; the same content gives the same bytes.
+
+    More bytes than `read_bytes` accepts are refused here, before anything is written.
+    """
+    plain = {**as_version(to_plain(content), NEWEST), "digest": content_digest(content)}
+    data = (json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    if len(data) > MAX_BYTES:
+        raise InputError(
+            f"The patch would be a file of {len(data) / 2**20:.1f} MiB, but files above "
+            f"{MAX_BYTES / 2**20:g} MiB are not read. Fit with a larger min_category_size or a "
+            "lower max_lines, or undo edits."
+        )
+    return data
 
 
 def content_digest(content: Content, version: int = NEWEST, absent: Collection[str] = ()) -> str:

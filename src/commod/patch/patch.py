@@ -16,7 +16,7 @@ from commod._io.files import write_whole
 from commod._record import Audit, EditRecord, Shipped, from_plain, to_plain
 from commod._text import list_names, plain, shown
 from commod.exceptions import InputError
-from commod.patch.checking import check_content, contradictions, shipped_of
+from commod.patch.checking import check_content
 from commod.patch.content import Content, before_last_edit, scorecard_of
 from commod.patch.description import differences, page_text
 from commod.patch.file import content_digest, from_bytes, read_bytes, to_bytes
@@ -28,10 +28,12 @@ from commod.patch.frames import (
     count_changes,
     revert_from,
 )
+from commod.patch.pairing import contradictions, shipped_of
 from commod.patch.verification import Verification, verify_against
 from commod.scorecard import Scorecard
 
 PREFIX = "commod_"
+MOST_NAMED = 10  # fields that differ, in one message
 
 
 class Patch:
@@ -150,20 +152,12 @@ class Patch:
         audit : Audit
             An audit of this update: with the same target, constraint, labels and scorecard.
         """
-        _check_audit(audit)
-        for difference in contradictions(self.content, audit):
-            raise InputError(
-                f"This audit does not belong to the patch: {difference.field} is "
-                f"{difference.in_patch} in the patch and {difference.in_report} in the audit. "
-                "Audit the update that the patch was made of, with "
-                "explanation=commod.explain(update, X).",
-                parameter="audit",
-            )
+        _check_audit(self.content, audit)
         return Patch(replace(self.content, audit=audit.digest))
 
     def shipped_with(self, audit: Audit) -> Shipped:
         """Return what the report of an audit states about this patch, as a record."""
-        _check_audit(audit)
+        _check_audit(self.content, audit)
         if self.content.audit != audit.digest:
             carried = "no audit" if self.content.audit is None else "the digest of another audit"
             raise InputError(
@@ -350,11 +344,24 @@ class Patch:
         return hash(self.digest)
 
 
-def _check_audit(audit: Any) -> None:
+def _check_audit(content: Content, audit: Any) -> None:
+    """Refuse what is no audit, and the audit of another update, by the fields that differ."""
     if not isinstance(audit, Audit):
         raise InputError(
             f"A patch needs an Audit to be tied to; got {type(audit).__name__}. Make one with "
             "commod.audit(y_before, y_after, sensitive_features=…).",
+            parameter="audit",
+        )
+    found = [
+        f"{field} is {own} in the patch and {audited} in the audit"
+        for field, own, audited in contradictions(content, audit)
+    ]
+    if found:
+        listed = "; ".join(found[:MOST_NAMED])
+        more = f"; and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+        raise InputError(
+            f"This audit does not belong to the patch: {listed}{more}. Audit the update that the "
+            "patch was made of, with explanation=commod.explain(update, X).",
             parameter="audit",
         )
 

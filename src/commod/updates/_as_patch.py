@@ -17,11 +17,10 @@ from commod.exceptions import InputError
 from commod.metrics._constraint import CONSTRAINTS, FORMS, Constraint, get_constraint
 from commod.patch import Patch, content
 from commod.patch.fingerprint import PACKAGE, columns_digest, library_versions, model_digest
+from commod.patch.pairing import FIGURE_DIGITS
 from commod.scorecard import AllowedChanges, Scorecard
 from commod.updates._interface import further_constraints
 from commod.updates.base import BaseUpdate
-
-FIGURE_DIGITS = 6  # of measured figures
 
 
 def patch_of(

@@ -23,7 +23,7 @@ from commod._data.parameters import check_choice, check_flag
 from commod._evidence.cut import evidence, stop_at_cut
 from commod._evidence.points import Points
 from commod._evidence.search import EvidenceCard, FoundUpdate, costs_at, find_update, recounted
-from commod._record import AnyEdit, EditFigures, EditRecord, Lock, OffsetRule, utc_now
+from commod._record import MAX_NOTE, AnyEdit, EditFigures, EditRecord, Lock, OffsetRule, utc_now
 from commod._solvers.threads import single_blas_thread
 from commod._text import list_names, shown
 from commod.edit import EditedPoints, apply_edits, find_terms, read_edits
@@ -96,6 +96,12 @@ def read_plan(
         )
     for name, text in (("by", by), ("note", note), ("when", when)):
         check_optional_text(text, name)
+    if note is not None and len(note) > MAX_NOTE:
+        raise InputError(
+            f"note has {len(note):,} characters; expected at most {MAX_NOTE:,}. Keep the reasons "
+            "in a document, and name it in the note.",
+            parameter="note",
+        )
     if when is not None:
         try:
             datetime.datetime.fromisoformat(when)

@@ -270,6 +270,7 @@ class CardMaker:
         """Return the terms that have points, the largest spread over people first."""
         encoding = self.scorecard.encoding
         names, columns = encoding.term_names, encoding.term_columns
+        exact = [value for spec in encoding.columns for value in spec.exact_values]
         per_unit = encoding.counted_names
         pairs = zip(names, columns, strict=True)
         counted = [per_unit.get(term, "") if term == column else "" for term, column in pairs]
@@ -284,6 +285,7 @@ class CardMaker:
                 spread=float(spread[t]) if self._n else None,
                 concept=concepts[t],
                 counted=counted[t],
+                exact=exact[t],
             )
             for t in order
         )

@@ -20,10 +20,10 @@ from commod.exceptions import InputError
 KEY = "report_sha256"
 ZEROS = "0" * 64
 _SEAL = re.compile(rb'("report_sha256": ?")([0-9a-f]{64})"')
-_BLOCKS = (
-    re.compile(r'<script type="application/json" id="commod-report">(.*?)</script>', re.DOTALL),
-    re.compile(r"<!-- commod-report (.*?) -->", re.DOTALL),
+_IN_PAGE = re.compile(
+    r'<script type="application/json" id="commod-report">(.*?)</script>', re.DOTALL
 )
+_IN_MARKDOWN = re.compile(r"<!-- commod-report (.*?) -->", re.DOTALL)
 _WAY_OUT = "Write the report with commod.report(audit, path, patch=patch)."
 
 
@@ -82,8 +82,12 @@ def read_report(data: bytes) -> EmbeddedReport:
         text = data.decode()
     except UnicodeError as error:
         raise InputError(f"It is not text in UTF-8 ({error}).") from error
-    # A page and Markdown have a block; JSON is the object itself.
-    blocks = [match[1] for pattern in _BLOCKS for match in pattern.finditer(text)] or [text]
+    # A page and Markdown have a block, in which no text can look like one. JSON is the object
+    # itself, whose texts may hold anything.
+    blocks = [text]
+    if not text.lstrip("\ufeff \t\r\n").startswith("{"):
+        pattern = _IN_MARKDOWN if text.startswith("#") else _IN_PAGE
+        blocks = [match[1] for match in pattern.finditer(text)] or blocks
     if len(blocks) > 1:
         raise InputError(f"It carries {len(blocks)} patches; expected one.")
     tree = read_object(blocks[0].encode(), "a report", MAX_BYTES, surrogates=True)
