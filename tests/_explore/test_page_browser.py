@@ -15,6 +15,8 @@ from commod import ControlledDebiaser, ScoreColumn, explore
 HOSTILE = "<img src=x onerror=alert(1)>"
 N = 400
 
+MOVED = "e.dispatchEvent(new Event('input', { bubbles: true }));"
+
 # Whatever holds a text beyond the edges of the window.
 OUTSIDE = """() => [...document.querySelectorAll("main *")].filter((e) => {
   const box = e.getBoundingClientRect();
@@ -202,7 +204,8 @@ def assert_lines_stay_marked_when_the_same_update_is_shown_again(tab, expect):
     expect(marked).not_to_have_count(0)
     n_marked = marked.count()
     marked.first.evaluate("(row) => { row.id = 'as-shown-before' }")
-    tab.locator("#search").dispatch_event("input")  # an empty search: the page asks for the state
+    with tab.expect_response(re.compile("/state$")):
+        tab.locator("#search").dispatch_event("input")  # empty: the page asks for the state
     expect(tab.locator("#as-shown-before")).to_have_count(0)
     expect(marked).to_have_count(n_marked)
 
@@ -216,7 +219,9 @@ def test_figures_and_card_follow_the_slider_of_the_target(visit, expect):
     before = summary.text_content()
     with tab.expect_response(re.compile("/preview$")):
         # Between eight keys a busy machine may rest long enough for a fit: one key ends the move.
-        slider.evaluate("(e) => { e.stepDown(7); e.dispatchEvent(new Event('input')); }")
+        slider.evaluate(
+            "(e) => { e.stepDown(7); e.dispatchEvent(new Event('input', { bubbles: true })); }"
+        )
         tab.keyboard.press("ArrowLeft")
     expect(summary).not_to_have_text(before)
     expect(tab.locator("#history li")).to_have_count(steps + 1)  # the fit when the slider rests
@@ -232,11 +237,13 @@ def test_a_dot_of_the_map_is_a_target_and_figures_are_said_when_the_hand_rests(v
     summary, said = tab.locator("#summary"), tab.locator("#message")
     before, message = summary.text_content(), said.text_content()
     slider = tab.get_by_label("Move the target")
-    slider.evaluate("(e) => { e.value = e.min; e.dispatchEvent(new Event('input')); }")
+    slider.evaluate(
+        "(e) => { e.value = e.min; e.dispatchEvent(new Event('input', { bubbles: true })); }"
+    )
     expect(summary).not_to_have_text(before)
     assert said.text_content() == message  # a moving hand is not told each figure
-    tab.get_by_label("Show").select_option("accuracy")
-    dot = tab.locator(".pick").nth(4)
+    tab.get_by_text("Accuracy against fairness").click()
+    dot = tab.locator(".pick:visible").nth(4)
     target = re.search(r"target ([\d.]+)", dot.get_attribute("aria-label"))[1]
     dot.focus()
     tab.keyboard.press("Enter")
@@ -252,7 +259,7 @@ def test_a_dot_of_the_map_is_a_target_and_figures_are_said_when_the_hand_rests(v
 def assert_an_error_stays_while_slower_parts_follow(tab, expect):
     tab.locator("#step").fill("-1")
     with tab.expect_response(re.compile("/segments$")):
-        tab.locator("#round").click()
+        tab.get_by_role("button", name="Round all").click()
     expect(tab.locator("#segments")).to_have_attribute("aria-busy", "false")
     assert "step" in tab.locator("#error").inner_text()
 

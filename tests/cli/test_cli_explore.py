@@ -1,6 +1,7 @@
 """`commod explore`: the update of debias on a page, until the user ends it."""
 
 import json
+import re
 import webbrowser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -50,9 +51,11 @@ def test_the_page_has_the_update_of_debias_and_ctrl_c_ends_it(folder, call, visi
     assert (code, err) == (0, "")
     ((page, state),) = visited
     assert page.url in out and "P-rule" in out
-    assert "approved" in state["screen"]["lead"]
-    assert state["request"]["direction"] == "gains_only"
-    assert "race" not in state["request"]["columns"]
+    lead = re.search(r'id="lead">(.*?)</p>', state["html"])[1]
+    locked = re.search(r'id="locked"(.*?)</div>', state["html"], re.DOTALL)[1]
+    assert "approved" in lead
+    assert '<option value="gains_only" selected>' in state["html"]
+    assert 'value="age"' in locked and "race" not in locked
     assert "stopped" in repr(page)
     assert page.update.n_losses_ == 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.arrays import Mask
+from commod._data.arrays import Floats, Mask
 from commod._data.columns import Column
 from commod._data.tables import take_rows
 from commod._explore.edits import (
@@ -40,7 +40,7 @@ from commod._reporting.explain.reasons import distance_column
 from commod._reporting.explain.segments import FrameColumns
 from commod._text import list_names
 from commod.exceptions import InputError
-from commod.updates._edit import EditPlan
+from commod.updates._edit import EditPlan, set_by_hand
 
 N_TARGETS = 10  # of the trade-off
 ROWS = "rows of this page"
@@ -72,6 +72,24 @@ class FittedBase:
         return self.update._fitted_params()
 
     @property
+    def pins(self) -> dict[str, float]:
+        """Return the points of terms that people have set, and that further fits keep, by name."""
+        card, is_set = self.update.scorecard_, set_by_hand(self.update)
+        named = zip(card.encoding.term_names, card.points.tolist(), is_set, strict=True)
+        return {name: points for name, points, is_pinned in named if is_pinned}
+
+    def pins_outside(self, locked: Collection[str], pins: Mapping[str, float]) -> dict[str, float]:
+        """Return pins without those of locked columns."""
+        encoding = self.fitted.encoding
+        column_of = dict(zip(encoding.term_names, encoding.term_columns, strict=True))
+        return {name: to for name, to in pins.items() if column_of.get(name) not in locked}
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """Return what the fit asked for: its parameters, and points that it had to keep."""
+        return {**self.params, "pins": self.pins}
+
+    @property
     def people(self) -> PeopleOfFit:
         """Return the rows as the user passed them."""
         return self.fitted.people
@@ -97,8 +115,13 @@ class FittedBase:
     def refitted(self, params: Mapping[str, Any]) -> FittedBase | None:
         """Return the update of other parameters; None if the rows must be read again for it."""
         fitted = self.fitted.refitted(params)
-        if fitted is None:
-            return None
+        return None if fitted is None else self._with(fitted)
+
+    def pinned(self, plan: EditPlan) -> FittedBase:
+        """Return the update with other points fitted beside those that a plan sets."""
+        return self._with(self.fitted.pinned(plan))
+
+    def _with(self, fitted: FittedRows) -> FittedBase:
         base = FittedBase(fitted, self.label_names, self.pause)
         asked = add_label_names(fitted.update.request(), self.screen.people, self.label_names)
         vars(base)["screen"] = replace(self.screen, request=asked)
@@ -188,10 +211,30 @@ class Draft:
         """Return whether the last recorded edit of an earlier draft was one of fewer stops."""
         return self.base is earlier.base and len(self.plans) == len(earlier.plans)
 
+    def points_of(self, names: Collection[str]) -> Floats:
+        """Return the points of terms by their names; 0 for a term that is not on the scorecard."""
+        known = dict(zip(self.base.fitted.encoding.term_names, self.now.points, strict=True))
+        return np.array([known.get(name, 0.0) for name in names])
+
     @property
-    def is_edited(self) -> Sequence[bool]:
-        """Return which terms have other points than the fitted update, (d,)."""
-        return (self.now.points != self.base.update.scorecard_.points).tolist()
+    def asked(self) -> dict[str, Any]:
+        """Return what a fit like this one asks for, with locks and points of edits."""
+        return {
+            **self.base.asked,
+            "locked_features": tuple(self.locked),
+            "pins": self.base.pins_outside(self.locked, self._points_at(self.base.pins)),
+        }
+
+    @property
+    def set_points(self) -> dict[str, float]:
+        """Return the points of terms that were pinned or edited, by name; without locked ones."""
+        names = np.array(self.base.fitted.encoding.term_names)
+        is_edited = self.now.points != self.base.update.scorecard_.points
+        points = self._points_at([*self.base.pins, *names[is_edited].tolist()])
+        return self.base.pins_outside(self.locked, points)
+
+    def _points_at(self, names: Collection[str]) -> dict[str, float]:
+        return dict(zip(names, self.points_of(names).tolist(), strict=True))
 
     @property
     def locked(self) -> list[str]:

@@ -101,6 +101,12 @@ class FittedRows:
         vars(fitted)["rows"] = EditRows(self.rows.reader, problem)
         return fitted
 
+    def pinned(self, plan: EditPlan) -> FittedRows:
+        """Return the update with other points fitted beside those that a plan sets."""
+        fitted = FittedRows(build(self.update, self, plan), self.people)
+        vars(fitted)["rows"] = self.rows  # the terms are the same
+        return fitted
+
     @cached_property
     def problem(self) -> FitProblem:
         """Return the problem in the direction of the update; its counts are kept."""

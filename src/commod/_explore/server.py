@@ -28,11 +28,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from typing import Any
 
+from jinja2 import ChoiceLoader, PackageLoader, Template
+
 from commod._data.tables import check_same_rows
 from commod._explore.edits import PeopleOfFit
 from commod._explore.session import Session, VersionConflictError
 from commod._io.untrusted import read_object
 from commod._reporting.render.page import environment
+from commod._reporting.render.texts import ShortNames
 from commod._text import shown
 from commod.exceptions import CommodError, InputError, InputTypeError
 from commod.updates import ControlledDebiaser
@@ -60,10 +63,14 @@ ACTIONS = {
     "trade_off": (),
     "wishes": (),
     "person": ("row", "id"),
-    "keep": (),
+    "keep": ("version",),
     "save": ("by",),
     "python": ("by",),
 }
+VIEWS = (  # of an answer; the page gets them as HTML
+    *("bar", "screen", "card", "request", "history", "compared"),
+    *("segments", "differences", "trade_off", "wishes", "person"),
+)
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors "
@@ -205,7 +212,7 @@ class PageRequest(BaseHTTPRequestHandler):
             missing = [key for key, one in needed if one.default is one.empty and key not in given]
             if missing:
                 return 400, {"error": f"{name} lacks {missing[0]!r}."}
-            return 200, action(**given)
+            return 200, with_html(action(**given))
         except VersionConflictError as error:
             return 409, {"error": str(error)}
         except CommodError as error:
@@ -253,6 +260,22 @@ def page_file(name: str) -> bytes:
         report = environment(autoescape=True).get_template("style.css").render()
         data = report.encode() + b"\n" + data
     return data
+
+
+def with_html(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer of the session with its views as HTML, in the place of their data."""
+    parts: Any = fragments().make_module({"names": ShortNames()})
+    html = "".join(getattr(parts, name)(answer[name]) for name in VIEWS if name in answer)
+    plain = {name: value for name, value in answer.items() if name not in VIEWS}
+    return {**plain, "html": html} if html else plain
+
+
+@cache
+def fragments() -> Template:
+    """Return the template of the page's parts; what it shows is escaped."""
+    report = environment(autoescape=True)
+    loaders: Any = [report.loader, PackageLoader("commod._explore", "page")]
+    return report.overlay(loader=ChoiceLoader(loaders)).get_template("fragments.html")
 
 
 # ---------------------------------------------------------------------------------------------

@@ -26,10 +26,10 @@ from commod import constraints
 from commod._explore import views
 from commod._explore.draft import Draft, FittedBase, OutdatedError
 from commod._explore.edits import FittedRows, PeopleOfFit, build, without_warnings
-from commod._record import MAX_NOTE, EditRecord, utc_now
+from commod._record import MAX_NOTE, EditRecord, SetPoints, utc_now
 from commod._reporting.audit import audit as make_audit
 from commod._reporting.render import report
-from commod._text import list_names, n_of, shown
+from commod._text import list_names, n_of, plain, shown
 from commod.edit import find_terms
 from commod.exceptions import CommodError, InputError
 from commod.metrics._constraint import CONSTRAINTS
@@ -71,6 +71,7 @@ class Session:
         self._drafts = [self._base(update).first("the fitted update")]
         self._place = 0
         self._kept: Draft | None = None
+        self._earlier: Draft | None = None  # what was shown before the present draft
         # The last edit that was shown, beside the draft before it, and the last request.
         self._previewed: tuple[Draft, EditPlan, Draft] | None = None
         self._tried: Draft | None = None
@@ -102,19 +103,20 @@ class Session:
         """Return all that the page shows at once; only the step of a fit where nothing is new."""
         with self._lock:
             drafts, place, version = self._drafts, self._place, self._version
-            kept, step = self._kept, self._step
+            kept, earlier, step = self._kept, self._earlier, self._step
         draft = drafts[place]
         if seen == version:
             return {"version": version, "step": step}
         return {
             "version": version,
             "step": step,
-            "place": place,
-            "history": views.history_view(drafts),
+            "words": plain(draft.words),
+            "bar": {"place": place, "is_last": place + 1 == len(drafts)},
+            "history": views.history_view(drafts, place),
             "screen": views.screen_view(draft),
-            "card": views.terms_view(draft),
+            "card": views.terms_view(draft, earlier),
             "request": request_view(draft),
-            "compared": None if kept is None else views.compared_view(kept, draft),
+            "compared": views.compared_view(kept, draft),
         }
 
     # -- edits ------------------------------------------------------------------------------------
@@ -129,7 +131,10 @@ class Session:
                 draft = self._edited(_plan(edits, offset=offset))
             else:
                 draft = self._requested(request)
-            return {"screen": views.screen_view(draft), "card": views.terms_view(draft)}
+            return {
+                "screen": views.screen_view(draft),
+                "card": views.terms_view(draft, self.draft),
+            }
 
     def _edited(self, plan: EditPlan) -> Draft:
         """Return the present draft after an edit; one that was previewed last is known."""
@@ -160,9 +165,8 @@ class Session:
             self._check_version(version)
             if type(place) is not int or not 0 <= place < len(self._drafts):
                 raise InputError(f"place={shown(place)} is no step of the history.")
-            self._place = place
-            self._version += 1
-        return self.state()
+            self._show(self._drafts, place)
+            return self.state()
 
     def _append(self, draft: Draft) -> None:
         """Make a draft the present one; those that were undone are dropped.
@@ -173,7 +177,11 @@ class Session:
         if len(drafts) > MAX_DRAFTS:
             steps = enumerate(pairwise(drafts[1:]), start=1)
             del drafts[next((i for i, (one, two) in steps if two.replaces(one)), 1)]
-        self._drafts, self._place = drafts, len(drafts) - 1
+        self._show(drafts, len(drafts) - 1)
+
+    def _show(self, drafts: list[Draft], place: int) -> None:
+        self._earlier = self.draft
+        self._drafts, self._place = drafts, place
         self._version += 1
 
     def _check_version(self, version: Any) -> None:
@@ -193,42 +201,44 @@ class Session:
     def _requested(self, request: Any, **told: Any) -> Draft:
         """Return the fit of a request, or the present draft for its own; one tried last is known.
 
-        Rows are read again only where the request asks for other terms or other rates.
+        Rows are read again only where the request asks for other terms or other rates. An update
+        with pins has a record of who pinned them, so that it is fitted for them.
         """
         present, tried = self.draft, self._tried
-        base, params = present.base, changed_parameters(present, request)
-        changes = changed_words(base.params, params)
-        if not changes:
+        asked = changed_request(present, request)
+        words = changed_words(present.base.asked, asked)
+        if not words:
             return present
-        if tried is None or changed_words(tried.base.params, params):
-            tried = self._fit_of(base, params, changes)
+        if tried is None or changed_words(tried.base.asked, asked) or (told and asked["pins"]):
+            tried = self._fit_of(present.base, asked, words, **told)
         self._tried = tried
-        return tried.told(words=changes, **told)
+        return tried.told(words=words, **told)
 
-    def _fit_of(self, base: FittedBase, params: dict[str, Any], words: str) -> Draft:
-        """Return the fit of other parameters, with its first screen."""
+    def _fit_of(self, base: FittedBase, asked: Mapping[str, Any], words: str, **told: Any) -> Draft:
+        """Return the fit of what is asked for, with its first screen."""
+        params, pins = {**asked}, asked["pins"]
+        del params["pins"]
         known = base.refitted(params)
         if known is None:
             X, y, groups = self._people
             update = type(base.update)(**params)
             known = self._base(update.fit(X, y, sensitive_features=groups))
+        if pins:
+            edits = [SetPoints(name, points) for name, points in pins.items()]
+            others = set(known.fitted.encoding.term_names) - pins.keys()
+            known = known.pinned(read_plan(edits, refit=bool(others), **told))
         draft = known.first(words)
         draft.audit  # noqa: B018 - counted here, where nobody else has to wait for it
         return draft
 
     def refit(self, version: Any, by: Any = None, note: Any = None) -> dict[str, Any]:
-        """Fit all terms again that were not edited; edited ones keep their points."""
-        draft = self.draft
-        names = draft.base.fitted.encoding.term_names
-        pinned = [name for name, edited in zip(names, draft.is_edited, strict=True) if edited]
-        if not pinned:
+        """Fit all terms again that were not edited; edited ones keep their points, as pins."""
+        draft, told = self.draft, _told(by, note)
+        pin = tuple(draft.set_points)
+        if not pin and not draft.plans:
             raise InputError("No term was edited, so there is nothing to fit the others beside.")
-        columns = draft.base.fitted.encoding.term_columns
-        column_of = dict(zip(names, columns, strict=True))
-        pin = tuple(name for name in pinned if column_of[name] not in draft.locked)
         for name in pin:
             find_terms(draft.base.fitted.encoding, name, parameter="pin")
-        told = _told(by, note)
         plan = read_plan((), refit=True, pin=pin, **told)
 
         def fitted() -> Draft:
@@ -268,55 +278,58 @@ class Session:
 
     def terms(self, search: Any = "") -> dict[str, Any]:
         """Return the terms of the scorecard whose name contains some text."""
-        return views.terms_view(self.draft, _text(search, "search") or "")
+        words = _text(search, "search") or ""
+        return {"card": views.terms_view(self.draft, self._earlier, words)}
 
     def segments(self) -> dict[str, Any]:
         """Return rules that describe who changes."""
-        return self._slower_part(views.segments_view)
+        return self._slower_part("segments", views.segments_view)
 
     def differences(self) -> dict[str, Any]:
         """Return rules that describe whom the present draft and the kept one decide differently."""
-        return self._slower_part(lambda draft: views.differences_view(self._kept, draft))
+        return self._slower_part(
+            "differences", lambda draft: views.differences_view(self._kept, draft)
+        )
 
     def trade_off(self) -> dict[str, Any]:
         """Return changes against fairness with the present point."""
-        return self._slower_part(views.trade_off_view)
+        return self._slower_part("trade_off", views.trade_off_view)
 
     def wishes(self) -> dict[str, Any]:
         """Return what the wishes of the request cost in changes; each call fits without one more.
 
         `left` is how many prices are still to be asked for.
         """
-        return self._slower_part(self._priced)
+        answer = self._slower_part("wishes", self._priced)
+        return {**answer, "left": answer["wishes"]["left"]} if "wishes" in answer else answer
 
     def _priced(self, draft: Draft) -> dict[str, Any]:
-        base, known = draft.base, draft.prices
-        params = {**base.params, "locked_features": tuple(draft.locked)}
-        wishes = list(wishes_of(params, base.update))
-        asked = [("", params), *wishes] if wishes else []  # the request itself comes first
+        known = draft.prices
+        wishes = list(wishes_of(draft.asked, draft.base.update))
+        asked = [("", draft.asked), *wishes] if wishes else []  # the request itself comes first
         for words, without in asked[len(known) : max(2, len(known) + 1)]:
             self._pause(draft)
             known[words] = self._price(draft, without, words)
         return {**views.wishes_view(known), "left": len(asked) - len(known)}
 
-    def _price(self, draft: Draft, params: dict[str, Any], words: str) -> views.Price:
+    def _price(self, draft: Draft, asked: Mapping[str, Any], words: str) -> views.Price:
         try:
             with without_warnings():
                 is_own = not words and not draft.plans
-                fitted = draft if is_own else self._fit_of(draft.base, params, words)
+                fitted = draft if is_own else self._fit_of(draft.base, asked, words)
         except CommodError as error:  # such as a column that cannot be read
             if not words:
                 raise
             return str(error)
         return fitted.audit.changes.n_changes, fitted.now.is_reached
 
-    def _slower_part(self, view: Callable[[Draft], dict[str, Any]]) -> dict[str, Any]:
+    def _slower_part(self, name: str, view: Callable[[Draft], dict[str, Any]]) -> dict[str, Any]:
         """Return a view of the present draft, or that another draft has taken its place."""
         with self._lock:
             version, draft = self._version, self.draft
         self._has_moved = False
         try:
-            return {"version": version, "outdated": False, **view(draft)}
+            return {"version": version, "outdated": False, name: view(draft)}
         except OutdatedError:
             return {"version": version, "outdated": True}
 
@@ -329,11 +342,13 @@ class Session:
         explanation = self.draft.explanation
         if id is not None and explanation.index is not None:
             id = next((one for one in explanation.index if str(one) == str(id)), id)
-        return views.person_view(explanation.person(row, id=id))
+        return {"person": views.person_view(explanation.person(row, id=id))}
 
-    def keep(self) -> dict[str, Any]:
+    def keep(self, version: Any = None) -> dict[str, Any]:
         """Keep the present draft, to compare others with it."""
         with self._lock:
+            if version is not None:
+                self._check_version(version)
             self._kept = self.draft
             self._version += 1
         return self.state()
@@ -523,7 +538,8 @@ CHOICES = {
     "constraints": tuple(CONSTRAINTS),
 }
 LARGEST = 1_000_000  # number of a request
-NUMBERS = ("target", "borderline", "max_margin", "max_changes", "max_accuracy_loss")
+CAPS = ("max_margin", "max_changes", "max_accuracy_loss", "max_volume_change")
+NUMBERS = ("target", "borderline", *CAPS)
 LIVE_ROWS = 100_000  # with more rows, a slider fits when it is released
 
 
@@ -534,8 +550,8 @@ def request_view(draft: Draft) -> dict[str, Any]:
     """
     update = draft.base.update
     given = update._fitted_params()
-    constraints = given["constraints"]
-    is_name = isinstance(constraints, str) and constraints in CONSTRAINTS
+    stated = given["constraints"]
+    is_name = isinstance(stated, str) and stated in CONSTRAINTS
     numbers = {name: None if given[name] is None else float(given[name]) for name in NUMBERS}
     if given["target"] is None and not update._is_budget:
         numbers["target"] = float(update.target_)
@@ -548,62 +564,80 @@ def request_view(draft: Draft) -> dict[str, Any]:
         "direction": given["direction"],
         "points": given["points"],
         "max_lines": given["max_lines"],
-        "constraints": constraints if is_name else None,
-        "choices": list(CHOICES["constraints"]),
+        "constraints": stated if is_name else None,
+        "is_floor": update._constraint.higher_is_fairer,
+        "choices": {name: one.higher_is_fairer for name, one in CONSTRAINTS.items()},
         "locked": draft.locked,
         "columns": [*update._columns_seen, *unread],
+        "pins": draft.asked["pins"],
     }
 
 
-def changed_parameters(draft: Draft, request: Any) -> dict[str, Any]:
-    """Return the parameters of a draft with those that the page changes; values are checked."""
+def changed_request(draft: Draft, request: Any) -> dict[str, Any]:
+    """Return what a draft asks for with what the page changes; values are checked.
+
+    A target follows the constraint that it is stated with: another constraint of the same sense
+    keeps it, and one of the other sense has its own default.
+    """
     if not isinstance(request, dict):
         raise InputError("request must be an object with target, direction and so on.")
-    params = {**draft.base.params, "locked_features": tuple(draft.locked)}
-    present = request_view(draft)
-    for name, value in request.items():
+    for name in request:
         if name not in READERS:
             expected = ", ".join(sorted(READERS))
             raise InputError(f"request has {shown(name)}; expected {expected}.")
-        read = READERS[name](value, name)
-        if name == "locked":
-            if set(read) != set(draft.locked):
-                params["locked_features"] = read
-        elif name == "target" and read not in (None, present[name]):
-            params = set_target(ControlledDebiaser(**params), read).get_params(deep=False)
-        elif read != present[name] and (read is not None or name != "constraints"):
-            params[name] = read  # the page may show a default, or no name for stated constraints
-    return params
+    read = {name: READERS[name](value, name) for name, value in request.items()}
+    asked, present = draft.asked, request_view(draft)
+    target, name = read.pop("target", present["target"]), read.pop("constraints", None)
+    if name not in (None, present["constraints"]):
+        asked["constraints"] = name
+        is_same_sense = CONSTRAINTS[name].higher_is_fairer == present["is_floor"]
+        asked["target"] = target if "target" in request or is_same_sense else None
+    elif target != present["target"]:
+        asked = _with_target(asked, target)
+    locked = read.pop("locked", draft.locked)
+    if set(locked) != set(draft.locked):
+        asked["locked_features"] = locked
+    asked |= {key: value for key, value in read.items() if value != present[key]}
+    return {**asked, "pins": draft.base.pins_outside(asked["locked_features"], asked["pins"])}
 
 
-CAPS = ("max_margin", "max_changes", "max_accuracy_loss", "max_volume_change", "max_lines")
-FREE = {"direction": "any", "borderline": 0.0, **dict.fromkeys(CAPS)}  # what leaves wishes out
+def _with_target(asked: Mapping[str, Any], target: float | None) -> dict[str, Any]:
+    """Return what is asked for with another target; a stated bound takes it."""
+    params = {name: value for name, value in asked.items() if name != "pins"}
+    if target is None:
+        return {**asked, "target": None}
+    return {**asked, **set_target(ControlledDebiaser(**params), target).get_params(deep=False)}
+
+
+FREE = {"direction": "any", "borderline": 0.0, **dict.fromkeys((*CAPS, "max_lines"))}
 
 
 def wishes_of(
-    params: Mapping[str, Any], update: ControlledDebiaser
+    asked: Mapping[str, Any], update: ControlledDebiaser
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each wish of a request in words, with the parameters without it.
+    """Yield each wish of a request in words, with the request without it.
 
     A budget is no wish but the question itself, and so is the first constraint.
     """
     for name, free in FREE.items():
-        if params[name] != free and not (update._is_budget and name == "max_changes"):
-            yield f"{name} {_written(params[name])}", {**params, name: free}
+        if asked[name] != free and not (update._is_budget and name == "max_changes"):
+            yield f"{name} {_written(asked[name])}", {**asked, name: free}
     parts = update._stated().parts
     for one in parts[1:]:
         kept = [part for part in parts if part is not one]
         without = kept[0] if len(kept) == 1 else constraints.AllOf(kept)
-        yield one.text, {**params, "constraints": without}
-    if params["points"] == "integers":
-        yield "whole numbers", {**params, "points": "per bin"}
-    locked, monotone = params["locked_features"], params["monotone"] or {}
-    for column in locked:
-        left = tuple(name for name in locked if name != column)
-        yield f"{column} locked", {**params, "locked_features": left}
-    for column in monotone:
-        others = {name: sign for name, sign in monotone.items() if name != column}
-        yield f"{column} monotone", {**params, "monotone": others or None}
+        yield one.text, {**asked, "constraints": without}
+    if asked["points"] == "integers":
+        yield "whole numbers", {**asked, "points": "per bin"}
+    for column in asked["locked_features"]:
+        left = tuple(name for name in asked["locked_features"] if name != column)
+        yield f"{column} locked", {**asked, "locked_features": left}
+    for column in asked["monotone"] or ():
+        others = {name: sign for name, sign in asked["monotone"].items() if name != column}
+        yield f"{column} monotone", {**asked, "monotone": others or None}
+    for term in asked["pins"]:
+        others = {name: points for name, points in asked["pins"].items() if name != term}
+        yield f"{term} pinned", {**asked, "pins": others}
 
 
 def _target_range(update: ControlledDebiaser) -> tuple[float, float]:
@@ -620,6 +654,8 @@ def changed_words(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
 
 
 def _written(value: Any) -> str:
+    if isinstance(value, dict):
+        value = [f"{name} {number:+g}" for name, number in value.items()]
     if isinstance(value, list | tuple | set | frozenset):
         return list_names(sorted(map(str, value))) if value else "none"
     return "none" if value is None else str(value)
@@ -658,9 +694,16 @@ def _columns(names: Any, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+def _pins(points: Any, name: str) -> dict[str, float]:
+    if not isinstance(points, dict) or None in points.values():
+        raise InputError(f"{name} must be an object with the points of terms.")
+    return {term: float(_number(value, name) or 0.0) for term, value in points.items()}
+
+
 READERS: dict[str, Callable[[Any, str], Any]] = {
     **dict.fromkeys(NUMBERS, _number),
     **dict.fromkeys(CHOICES, _choice),
     "max_lines": _whole_number,
     "locked": _columns,
+    "pins": _pins,
 }

@@ -1,6 +1,6 @@
 """Turn drafts into plain data for the page, with the sentences, tables and charts of the report.
 
-All texts are finished here. The page inserts them as text and computes nothing.
+Templates of the page show them, escaped. The page computes nothing.
 """
 
 from __future__ import annotations
@@ -14,11 +14,8 @@ import numpy as np
 from commod._explore.draft import Draft
 from commod._record import Audit
 from commod._reporting.explain import Person
-from commod._reporting.render import charts, explanation_tables, tables, texts
-from commod._reporting.render.charts import Chart
-from commod._reporting.render.page import row_data
+from commod._reporting.render import explanation_tables, tables, texts
 from commod._reporting.render.tables import Cell, ReportTable
-from commod._reporting.render.texts import ShortNames
 from commod._text import count, n_of, number, percent, plain, points
 from commod._words.shared import EVIDENCE, POSITIVE_POINTS
 from commod.exceptions import InputError
@@ -28,44 +25,18 @@ MAX_TERMS = 400  # terms that the page gets at once; a filter finds the others
 Plain = dict[str, Any]
 
 
-def table_view(table: ReportTable, names: ShortNames) -> Plain:
-    """Return a table of the report as plain data."""
-    return {
-        "key": table.key,
-        "caption": names(table.caption, texts.SENTENCE_LIMIT),
-        "columns": [names(column, 60) for column in table.columns],
-        "rows": row_data(table, names),
-        "more": table.more,
-    }
-
-
-def chart_view(chart: Chart, place: tuple[float, float] | None = None) -> Plain:
-    """Return a chart of the report as shapes; `place` is where the present point is."""
-    marks = [[mark.tag, mark.attributes, mark.text] for mark in chart.marks]
-    size = {"width": chart.width, "height": chart.height}
-    return {**size, "label": chart.label, "marks": marks, "place": place}
-
-
 def screen_view(draft: Draft) -> Plain:
-    """Return the first screen of a draft: losses first, then groups, limit and expectation."""
-    audit, names = draft.audit, ShortNames()
-    small = table_view(tables.small_groups(audit), names) if audit.small_groups else None
+    """Return what the first screen of a draft shows: losses first, then groups and limit."""
+    audit = draft.audit
     sentences = [texts.asked_expected_measured(audit), texts.expected_figures(audit)]
     return {
-        "lead": names(audit.answer[0], texts.SENTENCE_LIMIT) if audit.answer else "",
-        "notice": names(audit.notice, texts.SENTENCE_LIMIT) if audit.notice else "",
+        "audit": audit,
         "reached": draft.now.is_reached,
         "verdict": _verdict(draft),
         "offers_gains_only": _may_ask_for_gains_only(draft),
         "summary": _summary(audit),
-        "figures": _figures(audit, names),
-        "sentences": [names(text, texts.SENTENCE_LIMIT) for text in sentences if text],
-        "in_words": texts.rates_in_words(names, audit.groups),
-        "chart": chart_view(charts.group_rates(audit, names, per_hundred=True)),
-        "chart_title": f"Who gets {texts.favourable_outcome(audit.request)}",
-        "rates": table_view(tables.outcomes(audit), names),
-        "small_groups": small,
-        "long": [text for _, text in names.listed(20_000)[0]],
+        "figures": _figures(audit),
+        "sentences": [text for text in sentences if text],
     }
 
 
@@ -94,21 +65,21 @@ def _summary(audit: Audit) -> str:
     return " · ".join(words)
 
 
-def _figures(audit: Audit, names: ShortNames) -> list[Plain]:
+def _figures(audit: Audit) -> list[Plain]:
     """Return the four figures of the first screen: a title, a number and tones with texts."""
     changes, outcome = audit.changes, texts.favourable_outcome(audit.request)
     people: Plain = {
         "title": "People whose decision changes",
         "big": f"{count(changes.n_changes)} of {count(changes.n)}",
         "texts": [
-            ["loss", f"▼ {count(changes.n_losses)} lose {names(outcome)}"],
+            ["loss", f"▼ {count(changes.n_losses)} lose {outcome}"],
             ["gain", f"▲ {count(changes.n_gains)} gain it"],
         ],
     }
-    return [people, _fairness(audit, names), _accuracy(audit), _limit(audit)]
+    return [people, _fairness(audit), _accuracy(audit), _limit(audit)]
 
 
-def _fairness(audit: Audit, names: ShortNames) -> Plain:
+def _fairness(audit: Audit) -> Plain:
     fairness = texts.asked_fairness(audit)
     if fairness is None or fairness.after.value is None:
         return {"title": "Fairness between groups", "big": "not known", "texts": []}
@@ -120,8 +91,8 @@ def _fairness(audit: Audit, names: ShortNames) -> Plain:
         state, verdict = texts.target_state(audit)
         shown.append([state, f"Target: {target}{', ' if verdict else ''}{verdict}."])
     if fairness.definition:
-        shown.append(["", f"{texts.sentence_case(names(fairness.definition, 200))}."])
-    title = f"Fairness between groups ({names(fairness.name, 40)})"
+        shown.append(["", f"{texts.sentence_case(fairness.definition)}."])
+    title = f"Fairness between groups ({fairness.name})"
     return {"title": title, "big": f"{before} → {after}", "texts": shown}
 
 
@@ -147,24 +118,25 @@ def _limit(audit: Audit) -> Plain:
 # Scorecard
 
 
-def terms_view(draft: Draft, words: str = "") -> Plain:
-    """Return the terms of the scorecard that have points or were edited, strongest first.
+def terms_view(draft: Draft, earlier: Draft | None = None, words: str = "") -> Plain:
+    """Return the terms of the scorecard that have points or were set, strongest first.
 
-    With `words`, return the terms whose name contains them, also those without points.
+    `earlier` is the draft that was shown before: lines that moved since are marked. With `words`,
+    return the terms whose name contains them, also those without points.
     """
     fitted = draft.base.fitted
     encoding, now = fitted.encoding, draft.now.points
     names, columns = encoding.term_names, encoding.term_columns
-    first = draft.base.update.scorecard_.points
-    counted = encoding.counted_names
-    spread = fitted.problem.scale
+    first, pins, locked = draft.base.update.scorecard_.points, draft.asked["pins"], draft.locked
+    before = now if earlier is None else earlier.points_of(names)
     is_whole = draft.base.update._has_whole_points
     terms: list[Plain] = []
     n_left_out = 0
     # Fitted points decide the order, so that a term stays in its place while it is edited.
-    for i in np.argsort(-np.abs(first * spread), kind="stable").tolist():
+    for i in np.argsort(-np.abs(first * fitted.problem.scale), kind="stable").tolist():
         name = names[i]
-        if words.casefold() not in name.casefold() if words else not (now[i] or first[i]):
+        is_found = words.casefold() in name.casefold() if words else now[i] or first[i]
+        if not is_found and (words or name not in pins):
             continue
         if len(terms) == MAX_TERMS:
             n_left_out += 1
@@ -172,22 +144,30 @@ def terms_view(draft: Draft, words: str = "") -> Plain:
         size = max(abs(float(first[i])), abs(float(now[i])))
         terms.append(
             {
+                "id": i,
                 "name": name,
-                "shown": plain(counted.get(name, name)),
+                "shown": plain(encoding.counted_names.get(name, name)),
                 "column": columns[i],
                 "points": float(now[i]),
-                "fitted": float(first[i]),
-                "fitted_text": points(first[i]),
-                "per_unit": name in counted,
+                "fitted": points(first[i]),
+                "per_unit": name in encoding.counted_names,
                 "reach": _round_up(max(2 * size, 10.0 * is_whole)) if size or is_whole else 1.0,
-                "edited": bool(now[i] != first[i]),
+                "is_edited": bool(now[i] != first[i]),
+                "has_moved": bool(now[i] != before[i]),
+                "is_locked": columns[i] in locked,
+                "is_pinned": name in pins,
+                "other_pins": {one: value for one, value in pins.items() if one != name},
             }
         )
+    shown = dict.fromkeys(term["column"] for term in terms if term["points"])
     return {
         "terms": terms,
         "left_out": n_left_out,
         "intercept": points(draft.now.intercept),
         "whole": is_whole,
+        # The score is no column to lock.
+        "columns": {name: name in draft.base.update._columns_seen for name in shown},
+        "is_search": bool(words),
         **_rule_view(draft.now.rule, draft.base.update._allowed_changes().max_margin),
     }
 
@@ -210,38 +190,30 @@ def _round_up(value: float) -> float:
 
 def segments_view(draft: Draft) -> Plain:
     """Return the rules that describe who changes."""
-    names, segments = ShortNames(), draft.segments
+    segments = draft.segments
     table = explanation_tables.segments(segments, "People described by each rule.")
-    return {"table": table_view(table, names), "sentences": texts.described_changes(segments)}
+    return {"table": table, "sentences": texts.described_changes(segments)}
 
 
 def trade_off_view(draft: Draft) -> Plain:
-    """Return changes, and accuracy, against fairness with the present point on it.
+    """Return changes, and accuracy, against fairness with the place of the present point.
 
-    `picks` are the other points: their targets, what is said of them, and their places.
+    `picks` are the other points: their targets, their places, and what is said of them.
     """
     curve, place = draft.trade_off
-    names = ShortNames()
-    drawn = {"changes": charts.trade_off(curve, names)}
-    if curve.base_accuracy is not None:
-        drawn["accuracy"] = charts.trade_off(curve, names, of_accuracy=True)
     picks = [
         {
             "target": step.target,
+            "place": i,
             "words": plain(
                 f"Fit for the target {number(step.target, 3)}: {count(step.n_changes)} changes, "
                 f"{curve.metric} {number(step.fairness)} with the present points"
             ),
-            "places": {kind: chart.places[i] for kind, chart in drawn.items()},
         }
         for i, step in enumerate(curve.steps)
         if step.target is not None
     ]
-    return {
-        "charts": {name: chart_view(one, one.places[place]) for name, one in drawn.items()},
-        "picks": picks,
-        "table": table_view(explanation_tables.steps(curve), names),
-    }
+    return {"curve": curve, "place": place, "picks": picks}
 
 
 Price = tuple[int, bool] | str  # changes and whether the target is reached, or why neither is known
@@ -264,7 +236,7 @@ def wishes_view(prices: Mapping[str, Price]) -> Plain:
         text = f"{more if cost else 'no more changes'}{missed}"
         rows.append((-cost, [words, text, count(n_changes)]))
     listed = [*(row for _, row in sorted(rows, key=itemgetter(0))), *failed]
-    return {"rows": [[plain(text) for text in row] for row in listed]}
+    return {"rows": listed}
 
 
 def history_lines(drafts: Sequence[Draft]) -> list[tuple[str, str, str]]:
@@ -288,23 +260,23 @@ def history_lines(drafts: Sequence[Draft]) -> list[tuple[str, str, str]]:
     return lines
 
 
-def history_view(drafts: Sequence[Draft]) -> list[Plain]:
+def history_view(drafts: Sequence[Draft], place: int) -> Plain:
     """Return the steps of the history with their names, reasons and figures."""
-    names = ("words", "origin", "figures")
-    return [dict(zip(names, line, strict=True)) for line in history_lines(drafts)]
+    return {"steps": history_lines(drafts), "place": place}
 
 
 def person_view(person: Person) -> Plain:
     """Return why one decision changed or stayed."""
-    alternatives = [plain(one.text) for one in person.kept_by]
-    reasons = [plain(one.text) for one in person.contributions if one.points]
-    return {"sentence": plain(person.sentence), "reasons": reasons, "alternatives": alternatives}
+    reasons = [one.text for one in person.contributions if one.points]
+    alternatives = [one.text for one in person.kept_by]
+    return {"sentence": person.sentence, "reasons": reasons, "alternatives": alternatives}
 
 
-def compared_view(kept: Draft, present: Draft) -> Plain:
+def compared_view(kept: Draft | None, present: Draft) -> Plain | None:
     """Return two drafts side by side: figures of the first screen, and who differs by group."""
-    names = ShortNames()
-    pairs = zip(_figures(kept.audit, names), _figures(present.audit, names), strict=True)
+    if kept is None:
+        return None
+    pairs = zip(_figures(kept.audit), _figures(present.audit), strict=True)
     rows = [[one["title"], _short(one), _short(two)] for one, two in pairs]
     reached = ("yes" if draft.now.is_reached else "no" for draft in (kept, present))
     rows.append(["Target reached", *reached])
@@ -314,7 +286,7 @@ def compared_view(kept: Draft, present: Draft) -> Plain:
     return {
         "rows": [*rows, ["Terms with points", *n_terms]],
         "sentence": sentence,
-        "groups": table_view(_differing(kept, present), names),
+        "groups": _differing(kept, present),
     }
 
 
@@ -348,13 +320,13 @@ def differences_view(kept: Draft | None, present: Draft) -> Plain:
     """Return rules that say whom the present draft decides differently from the kept one."""
     if kept is None:
         raise InputError("Nothing was kept to compare with.")
-    names, segments = ShortNames(), present.segments_after(kept.now.after)
+    segments = present.segments_after(kept.now.after)
     caption = "A gain is favourable with the present one only, a loss with the kept one only."
     table = explanation_tables.segments(segments, caption)
     sentences = texts.described_changes(segments)
     if not segments.n_gains + segments.n_losses:
         sentences = ["The two decide alike for everybody."]
-    return {"table": table_view(table, names), "sentences": sentences}
+    return {"table": table, "sentences": sentences}
 
 
 def _short(figure: Plain) -> str:
