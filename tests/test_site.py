@@ -12,6 +12,9 @@ from scripts.archive_site import archive
 from scripts.check_site import broken_links, read_pages, representative
 
 import commod
+from commod.cli._command import REMOVED_OPTIONS
+from commod.updates._targeted import MOVED
+from commod.updates.base import SUCCESSORS
 
 DOCS = Path(__file__).parents[1] / "docs"
 MODULES = ("commod", *(f"commod.{name}" for name in commod._MODULES), "commod.patch")
@@ -93,6 +96,12 @@ def test_new_pages_are_doctests(pytestconfig):
     assert left_out == ["docs/_*", "docs/gallery", "docs/reference/generated"]
     ignored = (DOCS.parent / ".gitignore").read_text("utf-8").split()
     assert {"docs/_build/", "docs/gallery/", "docs/reference/generated/"} <= set(ignored)
+
+
+def test_the_page_on_version_0_2_has_every_name_that_is_refused():
+    page = (DOCS / "from-0.2.md").read_text("utf-8")
+    names = [*MOVED, *REMOVED_OPTIONS, *SUCCESSORS["COMMOD"], *SUCCESSORS["ControlledDebiaser"]]
+    assert [name for name in names if f"`{name}`" not in page] == []
 
 
 # ---------------------------------------------------------------------------------------------
