@@ -104,6 +104,17 @@ def test_the_page_on_version_0_2_has_every_name_that_is_refused():
     assert [name for name in names if f"`{name}`" not in page] == []
 
 
+def test_tests_that_a_page_names_exist():
+    named = {
+        test
+        for page in DOCS.rglob("*.md")
+        for test in re.findall(r"(tests/[\w/]+\.py)::(test_\w+)", page.read_text("utf-8"))
+    }
+    assert len(named) > 10
+    for path, test in named:
+        assert f"def {test}(" in (DOCS.parent / path).read_text("utf-8"), f"{path}::{test}"
+
+
 # ---------------------------------------------------------------------------------------------
 # What checks the built site
 
