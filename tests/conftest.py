@@ -11,6 +11,7 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -262,6 +263,32 @@ def options_read_once():
     made, get_group = typer.main.get_group(app), typer.main.get_group
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.main, "get_group", lambda one: made if one is app else get_group(one))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def database_begun_once():
+    """Let commod connect to one database in memory: to begin one of its own takes 30 ms."""
+    from commod._io import queries
+
+    begun = []
+
+    def connect():
+        import duckdb
+
+        if not begun:
+            begun.append(duckdb.connect(":memory:commod"))  # it lives as long as this connection
+        return duckdb.connect(":memory:commod")
+
+    def import_optional(name, *reasons):
+        module = optional(name, *reasons)
+        if name != "duckdb":
+            return module
+        return SimpleNamespace(connect=connect, Error=module.Error)
+
+    optional = queries.import_optional
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(queries, "import_optional", import_optional)
         yield
 
 

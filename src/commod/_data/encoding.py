@@ -554,16 +554,17 @@ def roundest_number(low: float, high: float) -> float:
     if low < 0 <= high:
         return 0.0
     bottom, top = Fraction(low), Fraction(high)
-    power = Fraction(10) ** (math.floor(math.log10(max(abs(low), abs(high)))) + 1)
-    for _ in range(20):  # more digits than a float has
-        for step in (power, power / 2):
-            first, last = math.floor(bottom / step) + 1, math.floor(top / step)
+    exponent = math.floor(math.log10(max(abs(low), abs(high)))) + 1
+    for power in range(exponent, exponent - 20, -1):  # more digits than a float has
+        for parts in (1, 2):  # a step is 10**power / parts = unit / scale; integers are quick
+            unit, scale = 10 ** max(power, 0), parts * 10 ** max(-power, 0)
+            first = bottom.numerator * scale // (bottom.denominator * unit) + 1
+            last = top.numerator * scale // (top.denominator * unit)
             if first <= last:
-                middle = round((bottom + top) / 2 / step)
-                edge = float(min(max(middle, first), last) * step)
+                middle = round((bottom + top) * scale / (2 * unit))
+                edge = min(max(middle, first), last) * unit / scale
                 if edge > low:  # rounding to a float may fall back to low
                     return edge
-        power /= 10
     return high
 
 
