@@ -96,6 +96,88 @@ def test_apply_edits_as_the_library_does(folder, call, patch_file):
     assert call(*told)[0] == 0, "a table that was edited can be checked"
 
 
+def whole_numbers(n=60):
+    """Return a table whose columns hold whole numbers, some of them missing, with odd values."""
+    table = people(n, 3).assign(
+        age=lambda t: t["age"].astype("Int64").mask(t.index % 7 == 2),
+        income=lambda t: t["income"].round().astype("int64"),
+        large=2**53 + 1 + np.arange(n),
+        gaps=pd.array([None, *range(1, n)], dtype="Int64"),
+        f=lambda t: (t["f"] > 0.5).astype("int64"),
+    )
+    return table.drop(columns=["race", "y"])
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("source", ["csv", "parquet"])
+def test_apply_writes_whole_numbers_as_whole_numbers(folder, call, patch_file, source, ending):
+    table = whole_numbers()
+    write = table.to_csv if source == "csv" else table.to_parquet
+    write(f"whole.{source}", index=False)
+    out = f"out.{ending}"
+    code, _, err = call("apply", patch_file, f"whole.{source}", out, "--score", "f")
+    assert code == 0, err
+    names = ["income", "age", "large", "gaps", "f"]
+    if ending == "parquet":
+        types = pytest.importorskip("pyarrow.parquet").read_schema(out)
+        assert {str(types.field(name).type) for name in names} == {"int64"}
+        read = pd.read_parquet(out, dtype_backend="numpy_nullable")[names]
+        pd.testing.assert_frame_equal(read, table[names].astype("Int64"))
+    else:
+        written = pd.read_csv(out, dtype=str)[names]
+        expected = pd.read_csv(io.StringIO(table.to_csv(index=False)), dtype=str)[names]
+        pd.testing.assert_frame_equal(written, expected)
+    decided = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
+    expected = Patch.load(patch_file).apply(table, score="f")
+    assert decided["commod_decision"].tolist() == expected["commod_decision"].tolist()
+
+
+def test_numbers_of_which_some_are_not_whole_stay_numbers(folder, call, patch_file):
+    table = people(9, 4).assign(age=["7", "007", "8.50", "1e1", "", "NA", "9", "10.0", " 3 "])
+    table.to_csv("mixed.csv", index=False)
+    assert call("apply", patch_file, "mixed.csv", "out.parquet", "--score", "f")[0] == 0
+    ages = pd.read_parquet("out.parquet")["age"].tolist()
+    assert ages == pytest.approx([7, 7, 8.5, 10, np.nan, np.nan, 9, 10, 3], nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("scores", "words"),
+    [
+        (lambda f: f * 100, ["0 of 2,000 rows", "percentages: divide them by 100"]),
+        (lambda f: np.log(f / (1 - f)), ["margins", "1 / (1 + exp(-margin))"]),
+        (lambda f: f.where(f.index > 1200), ["799 of 2,000 rows", "missing: drop these rows"]),
+        (lambda f: f * 1e6, ["another scale", "name another column with --score"]),
+        (lambda f: f * np.inf, ["0 of 2,000 rows", "another scale"]),
+    ],
+)
+def test_apply_writes_nothing_where_most_rows_get_no_decision(
+    folder, call, patch_file, scores, words
+):
+    table = people(2000, 1)
+    table.assign(f=scores(table["f"]), g=table["f"]).to_parquet("new.parquet", index=False)
+    Path("earlier.csv").write_text("earlier")
+    before = sorted(p.name for p in folder.iterdir())
+    for out, more in (("o.csv", ()), ("earlier.csv", ("--force", "--quiet"))):
+        code, printed, err = call("apply", patch_file, "new.parquet", out, "--score", "f", *more)
+        assert code == 1 and printed == "" and err.count("\n") == 1
+        assert all(word in err for word in ("'f'", *words)), err
+    assert sorted(p.name for p in folder.iterdir()) == before
+    assert Path("earlier.csv").read_text() == "earlier"
+    code, printed, _ = call("apply", patch_file, "new.parquet", "o.csv", "--json", "--score", "f")
+    assert code == 1 and json.loads(printed)["written"] is None
+    assert call("apply", patch_file, "new.parquet", "o.csv", "--score", "g")[0] == 0
+
+
+def test_apply_names_the_column_that_the_update_was_fitted_on(folder, call, patch_file):
+    people(50, 1).assign(years=30).to_csv("new.csv", index=False)
+    _, _, err = call("apply", patch_file, "new.csv", "o.csv", "--score", "years")
+    assert "The update was fitted on 'f'" in err
+    half = people(50, 1)["f"].where(people(50, 1).index % 2 == 0)
+    people(50, 1).assign(f=half).to_csv("new.csv", index=False)
+    code, out, _ = call("apply", patch_file, "new.csv", "o.csv", "--score", "f")
+    assert code == 0 and "25 rows have no score between 0 and 1" in out
+
+
 def test_apply_writes_the_columns_that_are_named(folder, call, patch_file):
     told = ("apply", patch_file, "new.csv", "r.parquet", "--score", "f", "--json")
     code, out, _ = call(*told, "--columns", "commod_r", "--columns", "commod_changed")

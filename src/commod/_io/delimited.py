@@ -24,7 +24,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -55,8 +55,8 @@ def open_text(
     """Return the rows of text files, the kinds of their columns, and the number of rows.
 
     The user gives kinds of columns in `given`. `expected` holds those of columns that the files
-    may have. `others` is the kind of the remaining columns; None means that it is found from all
-    rows.
+    may have; a column of expected numbers is integer if all are whole. `others` is the kind of the
+    remaining columns; None means that it is found from all rows.
     """
     for source in sources:
         check_bytes(source)
@@ -69,6 +69,7 @@ def open_text(
     types = {} if others is None else dict.fromkeys(names, others)
     types |= {name: kind for name, kind in expected.items() if name in names}
     types |= given
+    numbers = {name for name, kind in expected.items() if kind == "number"} - {*given}
 
     def explain(error: Exception) -> InputError:
         return _find_fault(sources, len(names), character) or InputError(
@@ -78,7 +79,7 @@ def open_text(
 
     with translated_errors(explain):
         texts = _scan(connection, sources, names, character)
-        kinds, n_rows = find_kinds(connection, texts, types, progress)
+        kinds, n_rows = find_kinds(connection, texts, types, progress, numbers)
     wrong = {name: types[name] for name, kind in kinds.items() if kind == ""}
     if wrong:
         raise _find_misfit_value(sources, names, character, wrong)
@@ -154,18 +155,33 @@ def find_kinds(
     texts: duckdb.DuckDBPyRelation,
     types: Mapping[str, str],
     progress: Progress | None,
+    numbers: Collection[str] = (),
 ) -> tuple[dict[str, str], int]:
-    """Return the kind of each column, "" where a given kind is wrong, and the number of rows."""
+    """Return the kind of each column, "" where a given kind is wrong, and the number of rows.
+
+    Columns of `numbers` are given as number, and are integer if they hold whole numbers only.
+    """
     rows = run_query(connection, texts.limit(_SAMPLE).fetchall)
     sample = zip(*rows, strict=True) if rows else ([] for _ in texts.columns)
+
+    def is_corrected(name: str, kind: str) -> bool:
+        return types.get(name) == kind
+
+    def possible_of(name: str, values: Sequence[str | None]) -> list[str]:
+        if name in types and name not in numbers:
+            return [types[name]]
+        tried = ["integer", "number"] if name in types else [*_PATTERNS]
+        return [
+            kind
+            for kind in tried
+            if is_corrected(name, kind) or _fits(values, kind, is_corrected=False)
+        ]
+
     possible = {
-        name: [types[name]]
-        if name in types
-        else [kind for kind in _PATTERNS if _fits(values, kind, is_corrected=False)]
-        for name, values in zip(texts.columns, sample, strict=True)
+        name: possible_of(name, values) for name, values in zip(texts.columns, sample, strict=True)
     }
     misfits = {
-        (name, kind): _count_where(misfit_condition(name, kind, is_corrected=name in types))
+        (name, kind): _count_where(misfit_condition(name, kind, is_corrected(name, kind)))
         for name, kinds in possible.items()
         for kind in kinds
     }
@@ -175,17 +191,15 @@ def find_kinds(
         for name, kinds in possible.items()
     ]
     query = texts.aggregate(", ".join(["count(*)", *counts, *misfits.values()]))
-    n_rows, *numbers = run_query(connection, query.fetchall, progress=progress)[0]
-    n_known = dict(zip(texts.columns, numbers, strict=False))
-    n_misfits = dict(zip(misfits, numbers[len(counts) :], strict=True))
+    n_rows, *counted = run_query(connection, query.fetchall, progress=progress)[0]
+    n_known = dict(zip(texts.columns, counted, strict=False))
+    n_misfits = dict(zip(misfits, counted[len(counts) :], strict=True))
 
     def kind_of(name: str) -> str:
         fitting = [kind for kind in possible[name] if not n_misfits[name, kind]]
-        if name in types:
-            return fitting[0] if fitting else ""
-        if not n_known[name]:
+        if not n_known[name] and (name not in types or name in numbers):
             return "number"
-        return fitting[0] if fitting else "text"
+        return fitting[0] if fitting else "" if name in types else "text"
 
     return {name: kind_of(name) for name in texts.columns}, n_rows
 
@@ -348,7 +362,7 @@ def _spells_missing(name: str) -> str:
     return f"regexp_full_match({quoted(name)}, '(?i)[ \\t]*{_MISSING}[ \\t]*')"
 
 
-def misfit_condition(name: str, kind: str, *, is_corrected: bool) -> str:
+def misfit_condition(name: str, kind: str, is_corrected: bool) -> str:
     """Return the SQL condition that a value of a text column is not of the kind.
 
     The condition is NULL if the field is empty.

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
+from commod._data.frames import as_number, number_column
+from commod._io.queries import translated_errors
 from commod._io.tables import StoredTable, open_spark, open_tables
 from commod._text import did_you_mean, list_names, n_of
 from commod.cli._command import named_columns
@@ -66,6 +68,42 @@ def patch_column_kinds(patch: Patch, score: str, label: str | None = None) -> di
         label_type = type(patch.content.labels.positive)
         kinds[label] = {str: "text", bool: "boolean"}.get(label_type, "number")
     return kinds
+
+
+def few_scores(table: StoredTable, score: str, fitted_on: str | None) -> str:
+    """Return why most rows would get no decision; empty if at least half of them have a score.
+
+    `fitted_on` is the column of scores that the update was fitted on.
+    """
+    frame: Any = nw.from_native(table.relation)
+    value = number_column("score", score, frame.collect_schema()[score])
+    where = {
+        "valid": (value >= 0) & (value <= 1),
+        "percent": (value > 1) & (value <= 100),
+        "known": ~value.is_null(),
+        "below": value < 0,
+    }
+    with translated_errors():
+        counted = frame.select(**{name: as_number(is_it).sum() for name, is_it in where.items()})
+        valid, percent, known, below = (int(n or 0) for n in counted.collect().row(0))
+    if 2 * valid >= table.n_rows:
+        return ""
+    n_missing, n_outside = table.n_rows - known, known - valid
+    cause = "Its values are on another scale"
+    if n_missing >= n_outside:
+        cause = "Most of the others are missing: drop these rows"
+    elif below:
+        cause = "It may hold margins: make probabilities of them, 1 / (1 + exp(-margin))"
+    elif percent == n_outside:
+        cause = "It may hold percentages: divide them by 100"
+    other = ""
+    if fitted_on not in (None, score) and fitted_on in table.names:
+        other = f" The update was fitted on {fitted_on!r}."
+    return (
+        f"Only {valid:,} of {table.n_rows:,} rows have a score between 0 and 1 in column "
+        f"{score!r}, and all others would get no decision. So nothing was written. {cause}; or "
+        f"name another column with --score.{other}"
+    )
 
 
 def check_columns(

@@ -28,10 +28,11 @@ def apply(options: Options) -> None:
     names the columns instead: the four are commod_score, commod_decision, commod_changed and
     commod_direction; commod_calibrated and commod_r, the ratio itself, come on request.
     The rows keep their order and all their columns. Memory is bounded, however many rows there are.
+    Exit code 1: more than half of the rows would get no decision, so nothing was written.
     """
     from commod import Patch
     from commod._io.tables import TABLE_SUFFIXES, check_output, write_table
-    from commod.cli._tables import open_table, patch_column_kinds, score_of
+    from commod.cli._tables import few_scores, open_table, patch_column_kinds, score_of
 
     printer, out, prefix = Printer(options), options.edited, options.prefix
     patch = Patch.load(options.patch, options.sha256)
@@ -52,6 +53,10 @@ def apply(options: Options) -> None:
         edited = patch.apply(
             rows, score, prefix=prefix, calibrated=options.calibrated, columns=columns
         )
+        if problem := few_scores(table, score, patch.content.base.score):
+            printer.warn(problem)
+            printer.json({"written": None})
+            raise typer.Exit(1)
         with printer.progress("editing") as progress:
             write_table(table.with_relation(edited), out, force=options.force, progress=progress)
         if options.quiet and not options.as_json:  # nobody reads the counts
