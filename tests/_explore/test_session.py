@@ -16,6 +16,7 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from sklearn.base import clone
 
 import commod
 from commod import ControlledDebiaser, ScoreColumn
@@ -304,15 +305,15 @@ def test_the_saved_python_makes_patch_and_report_byte_for_byte():
     assert first == "" and lines[2][1].startswith('\\ "Ben", ')
 
 
-def run_python(session):
+def run_python(session, **known):
     """Return the update that the copied Python makes."""
     code = session.python()["text"].partition("explanation = ")[0]
-    return run(code)["update"]
+    return run(code, **known)["update"]
 
 
-def run(code):
+def run(code, **known):
     """Run saved Python on the rows of these tests, and return its names."""
-    names = {"model": ScoreColumn("score"), "X": X, "y": Y, "groups": GROUPS}
+    names = {"model": ScoreColumn("score"), "X": X, "y": Y, "groups": GROUPS, **known}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exec(code, names)
@@ -334,6 +335,80 @@ def test_python_repeats_the_exploration():
     update = run_python(session)
     assert update.scorecard_ == session.update.scorecard_
     assert [record.by for record in update.edits_] == ["Ada", None]
+
+
+def patch_of(update):
+    return update.to_patch(by="Zoë", created="2026-01-02T03:04:05+00:00").to_json()
+
+
+def fitted_elsewhere(kind):
+    """Return an update that a fit on the rows of the page would not give."""
+    made = clone(UPDATE)
+    if kind == "weights":
+        return made.fit(X, Y, sensitive_features=GROUPS, sample_weight=1 + np.arange(N) % 3)
+    made.fit(X[:200], Y[:200], sensitive_features=GROUPS[:200])
+    if kind == "edited elsewhere":
+        return made.edit({"age": 0.03}, X[:200], Y[:200], sensitive_features=GROUPS[:200])
+    return made
+
+
+@pytest.mark.parametrize("kind", ["weights", "other rows", "edited elsewhere"])
+def test_python_begins_with_the_opened_update_where_a_fit_cannot_repeat_it(kind):
+    with without_warnings():
+        opened = fitted_elsewhere(kind)
+    session = session_of(opened)
+    session.edit(1, {"age": 0.02}, by="Ada")
+    session.refit(2)
+    text = session.python()["text"]
+    assert "cannot repeat the fit" in text and ".fit(" not in text
+    assert patch_of(run_python(session, update=opened)) == patch_of(session.update)
+    session.fit(3, {"target": 0.8, "pins": {}})  # a fit on the rows of the page
+    assert "cannot repeat" not in session.python()["text"]
+    assert patch_of(run_python(session)) == patch_of(session.update)
+
+
+def test_pins_keep_their_points_in_all_fits_until_they_are_released():
+    session = session_of(fitted(max_lines=3))
+    session.fit(1, {"pins": {"town = Lyon": 0.25}}, by="Ada", note="a talk")
+    for version, request in enumerate([{"target": 0.95}, {"direction": "losses_only"}], start=2):
+        session.fit(version, request)
+        assert dict(session.update.scorecard_.rows())["town = Lyon"] == 0.25
+    assert [row[0] for row in prices(session)[-1]].count("town = Lyon pinned") == 1
+    assert patch_of(run_python(session)) == patch_of(session.update)
+    session.edit(4, {"town = Lyon": 0.3})  # who moves a pinned line pins it there
+    session.fit(5, {"target": 0.9})
+    assert dict(session.update.scorecard_.rows())["town = Lyon"] == 0.3
+    (line,) = (one for one in session.state()["card"]["terms"] if one["is_pinned"])
+    assert line["name"] == "town = Lyon" and line["other_pins"] == {}
+    session.fit(6, {"pins": {}})
+    assert not session.update.edits_
+    released = run_python(session)
+    assert released.scorecard_ == session.update.scorecard_
+    for wrong in ({"pins": ["age"]}, {"pins": {"age": None}}, {"pins": {"no such line": 1}}):
+        with pytest.raises(InputError):
+            session.fit(7, wrong)
+
+
+def test_pins_of_a_locked_column_are_released_and_the_price_of_a_pin_is_that_of_a_fit_without_it():
+    session = session_of()
+    session.fit(1, {"pins": {"town = Lyon": 0.0, "age": 0.5}})
+    rows = {row[0]: row[2] for row in prices(session)[-1]}
+    without = session_of()
+    without.fit(1, {"pins": {"age": 0.5}})
+    assert rows["town = Lyon pinned"] == str(without.draft.audit.changes.n_changes)
+    session.edit(2, {"town": "lock"})
+    assert session.fit(3, {"target": 0.8})["request"]["pins"] == {"age": 0.5}
+
+
+def test_a_target_follows_its_constraint():
+    stated = DemographicParity(ratio=0.92) & MinimumRate(0.2)
+    session = session_of(fitted(constraints=stated, target=None))
+    session.fit(1, {"constraints": "demographic_parity", "target": 0.92})
+    assert (session.update.target_, session.update.constraints) == (0.92, "demographic_parity")
+    session.fit(2, {"constraints": "true_positive_rate_parity"})
+    assert session.update.target_ == 0.1  # a share that is a floor is no ceiling
+    session.fit(3, {"constraints": "equalized_odds", "target": 0.3})
+    assert session.update.target_ == 0.3
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,11 @@ from commod._data.encoding import Encoding, TermTable
 from commod._evidence.cut import evidence, path_of, stop_on
 from commod._evidence.search import costs_at
 from commod._evidence.task import with_bounds
-from commod._record import ExpectedOnNewPeople
+from commod._record import ExpectedOnNewPeople, utc_now
 from commod._record.edits import AnyEdit
 from commod._reporting.explain.explanation import expected_of
 from commod.edit import EditedPoints, apply_edits
+from commod.exceptions import CommodError
 from commod.scorecard import EvidenceRule
 from commod.updates._edit import (
     EditedCard,
@@ -90,22 +91,30 @@ class FittedRows:
         """Return the update of other parameters; None if the rows must be read again for it."""
         before = self.update._fitted_params()
         is_locked_alike = set(params["locked_features"]) == set(before["locked_features"])
-        if not is_locked_alike or any(params[name] != before[name] for name in READING):
+        is_read_alike = is_locked_alike and all(params[one] == before[one] for one in READING)
+        if not (is_read_alike and self.has_own_terms):
             return None
         update = type(self.update)(**params)
         update._check_parameters()
         update._take_reading(self.rows.reader)
         problem = replace(self.rows.problem, asked=update._asked()).in_asked_direction()
         update._store_fit(*find_asked(problem, keeps_columns=True))
-        fitted = FittedRows(update, self.people)
-        vars(fitted)["rows"] = EditRows(self.rows.reader, problem)
-        return fitted
+        return self._with(update, EditRows(self.rows.reader, problem))
 
     def pinned(self, plan: EditPlan) -> FittedRows:
         """Return the update with other points fitted beside those that a plan sets."""
-        fitted = FittedRows(build(self.update, self, plan), self.people)
-        vars(fitted)["rows"] = self.rows  # the terms are the same
+        return self._with(build(self.update, self, plan), self.rows)
+
+    def _with(self, update: ControlledDebiaser, rows: EditRows) -> FittedRows:
+        fitted = FittedRows(update, self.people)
+        vars(fitted).update(rows=rows, has_own_terms=self.has_own_terms)
         return fitted
+
+    @cached_property
+    def has_own_terms(self) -> bool:
+        """Return whether the terms are those that a fit learns from these rows, without weights."""
+        problem = self.rows.problem
+        return problem.asked.problem(problem.rows).encoding == problem.encoding
 
     @cached_property
     def problem(self) -> FitProblem:
@@ -173,9 +182,37 @@ class FittedRows:
         return position
 
     @cached_property
+    def is_repeated(self) -> bool:
+        """Return whether a fit on these rows, and the edits of its history, give the update."""
+        X, y, groups = self.people
+        rows = {"X": X, "y": y, "sensitive_features": groups}
+        again = type(self.update)(**params_before_edits(self.update))
+        try:
+            with without_warnings():
+                again.fit(**rows)
+                for one in self.update.edits_:
+                    told = {"by": one.by, "note": one.note, "when": one.when, "pin": one.pinned}
+                    again = again.edit(
+                        list(one.edits), **rows, offset=one.offset, refit=one.refit, **told
+                    )
+        except CommodError:
+            return False
+        created = utc_now()
+        one, two = (made.to_patch(created=created).to_json() for made in (again, self.update))
+        return one == two
+
+    @cached_property
     def is_same_rows(self) -> bool:
         """Return whether the points of the update come from these rows."""
         return fitted_on_same_rows(self.update, self.rows.reader)
+
+
+def params_before_edits(update: ControlledDebiaser) -> dict[str, Any]:
+    """Return the parameters of the fit that edits by hand began with: edits may lock columns."""
+    given = update._fitted_params()
+    locked = {edit.name for record in update.edits_ for edit in record.edits if edit.edit == "lock"}
+    free = tuple(name for name in given["locked_features"] if name not in locked)
+    return {**given, "locked_features": free}
 
 
 def edited_points(fitted: FittedRows, points: Floats, edits: tuple[AnyEdit, ...]) -> EditedPoints:

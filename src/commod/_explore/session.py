@@ -25,7 +25,13 @@ import numpy as np
 from commod import constraints
 from commod._explore import views
 from commod._explore.draft import Draft, FittedBase, OutdatedError
-from commod._explore.edits import FittedRows, PeopleOfFit, build, without_warnings
+from commod._explore.edits import (
+    FittedRows,
+    PeopleOfFit,
+    build,
+    params_before_edits,
+    without_warnings,
+)
 from commod._record import MAX_NOTE, EditRecord, SetPoints, utc_now
 from commod._reporting.audit import audit as make_audit
 from commod._reporting.render import report
@@ -218,7 +224,8 @@ class Session:
         """Return the fit of what is asked for, with its first screen."""
         params, pins = {**asked}, asked["pins"]
         del params["pins"]
-        known = base.refitted(params)
+        tried = None if self._tried is None else self._tried.base
+        known = base.refitted(params) or (tried and tried.refitted(params))
         if known is None:
             X, y, groups = self._people
             update = type(base.update)(**params)
@@ -440,28 +447,39 @@ def audit_settings(draft: Draft, created: str) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------------------
 # Write an exploration as Python: the fit, and every edit after it
 
+OTHER_FIT = """\
+# This code cannot repeat the fit: on X, y and groups alone, a fit gives another update. The update
+# was fitted on other rows, with sample weights, or from a table in an engine. So it begins with
+# `update`, the fitted update that was opened. X, y and groups are the rows of this exploration."""
+
 
 def python_text(steps: Sequence[Draft], by: str | None, created: str) -> str:
     """Return code that makes the patch and the report of the last step, byte for byte.
 
-    `model`, `X`, `y` and `groups` are what the user passed. All steps are in comments.
+    `model`, `X`, `y` and `groups` are what the user passed. All steps are in comments. Where a fit
+    on these rows is not the fitted update, the code begins with it, and says so.
     """
     draft = steps[-1]
-    update = draft.base.update
-    rows = "X, y, sensitive_features=groups"
+    update, rows = draft.base.update, "X, y, sensitive_features=groups"
+    records = update.edits_
+    if is_repeated := draft.base.fitted.is_repeated:
+        given = "# model, X, y and groups are the base model and the rows of this exploration."
+        begin = _fit_lines(update, rows)
+    else:
+        given, begin, records = OTHER_FIT, [], records[len(steps[0].base.update.edits_) :]
     lines = [
-        "# model, X, y and groups are the base model and the rows of this exploration. Its steps:",
+        f"{given} Its steps:",
         *(
             f"# {i}. {'; '.join(filter(None, line))}"
             for i, line in enumerate(views.history_lines(steps), start=1)
         ),
         "import commod",
-        *_constraint_import(update._fitted_params()["constraints"]),
+        *_constraint_import(update._fitted_params()["constraints"] if is_repeated else ""),
         "from commod.edit import Cap, Drop, Lock, Merge, Round, SetPoints",
         "",
-        *_fit_lines(update, rows),
+        *begin,
     ]
-    for record in update.edits_:
+    for record in records:
         lines += _edit_lines(record, record.pinned, rows)
     for plan in draft.plans:
         lines += _edit_lines(plan, plan.pin, rows)
@@ -491,9 +509,7 @@ def _constraint_import(stated: Any) -> list[str]:
 def _fit_lines(update: ControlledDebiaser, rows: str) -> list[str]:
     """Return the call of the class with the parameters that differ from their defaults."""
     defaults = inspect.signature(type(update).__init__).parameters
-    given = update._fitted_params()
-    locked = {edit.name for record in update.edits_ for edit in record.edits if edit.edit == "lock"}
-    given["locked_features"] = tuple(n for n in given["locked_features"] if n not in locked)
+    given = params_before_edits(update)
     changed = [
         f"    {name}={value.item() if isinstance(value, np.generic) else value!r},"
         for name, value in given.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -450,6 +451,26 @@ pandas frame, or path of Parquet files
         if self._earlier_update is None:
             raise InputError("undo has nothing to undo: this update was not edited.")
         return self._earlier_update
+
+    def explore(self, X: Any, y: Any = None, *, sensitive_features: Any, **names: Any) -> Any:
+        """Open a page on which this update can be changed by hand: `commod.explore(self, X, …)`.
+
+        An update keeps no rows, so they are passed again. This update stays as it is.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from commod import ControlledDebiaser, ScoreColumn
+        >>> X = pd.DataFrame({"score": [0.4, 0.6] * 100, "age": range(200)})
+        >>> groups = ["b" if age < 100 and age % 2 == 0 else "a" for age in X["age"]]
+        >>> update = ControlledDebiaser(ScoreColumn("score"), target=0.9, target_on="fit_rows")
+        >>> update = update.fit(X, sensitive_features=groups)
+        >>> with update.explore(X, sensitive_features=groups) as page:
+        ...     page.update is update
+        True
+        """
+        commod = import_module("commod")  # by name: the page needs reports, and they need updates
+        return commod.explore(self, X, y, sensitive_features=sensitive_features, **names)
 
     # -- fitting -----------------------------------------------------------------------------------
 
