@@ -225,7 +225,7 @@ OF_EVERY_UPDATE = """
     set_fit_request set_params set_score_request to_patch
 """
 OF_ONE_UPDATE = {
-    ControlledDebiaser: "fit_frame undo",
+    ControlledDebiaser: "explore fit_frame undo",
     COMMOD: "as_in_the_paper",
 }
 

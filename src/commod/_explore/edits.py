@@ -24,7 +24,7 @@ from commod._data.encoding import Encoding, TermTable
 from commod._evidence.cut import evidence, path_of, stop_on
 from commod._evidence.search import costs_at
 from commod._evidence.task import with_bounds
-from commod._record import ExpectedOnNewPeople, utc_now
+from commod._record import EditRecord, ExpectedOnNewPeople, utc_now
 from commod._record.edits import AnyEdit
 from commod._reporting.explain.explanation import expected_of
 from commod.edit import EditedPoints, apply_edits
@@ -185,26 +185,29 @@ class FittedRows:
     def is_repeated(self) -> bool:
         """Return whether a fit on these rows, and the edits of its history, give the update."""
         X, y, groups = self.people
-        rows = {"X": X, "y": y, "sensitive_features": groups}
         again = type(self.update)(**params_before_edits(self.update))
         try:
             with without_warnings():
-                again.fit(**rows)
-                for one in self.update.edits_:
-                    told = {"by": one.by, "note": one.note, "when": one.when, "pin": one.pinned}
-                    again = again.edit(
-                        list(one.edits), **rows, offset=one.offset, refit=one.refit, **told
-                    )
+                again.fit(X, y, sensitive_features=groups)
+                for record in self.update.edits_:
+                    rows = FittedRows(again, self.people).rows
+                    again = edited_update(again, rows, recorded_plan(record))
         except CommodError:
             return False
         created = utc_now()
-        one, two = (made.to_patch(created=created).to_json() for made in (again, self.update))
-        return one == two
+        same = {made.to_patch(created=created).to_json() for made in (again, self.update)}
+        return len(same) == 1
 
     @cached_property
     def is_same_rows(self) -> bool:
         """Return whether the points of the update come from these rows."""
         return fitted_on_same_rows(self.update, self.rows.reader)
+
+
+def recorded_plan(record: EditRecord) -> EditPlan:
+    """Return the plan that a record of the history tells of."""
+    what = record.edits, record.pinned, record.offset, record.refit
+    return EditPlan(*what, record.by, record.note, record.when)
 
 
 def params_before_edits(update: ControlledDebiaser) -> dict[str, Any]:

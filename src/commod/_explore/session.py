@@ -30,9 +30,10 @@ from commod._explore.edits import (
     PeopleOfFit,
     build,
     params_before_edits,
+    recorded_plan,
     without_warnings,
 )
-from commod._record import MAX_NOTE, EditRecord, SetPoints, utc_now
+from commod._record import MAX_NOTE, SetPoints, utc_now
 from commod._reporting.audit import audit as make_audit
 from commod._reporting.render import report
 from commod._text import list_names, n_of, plain, shown
@@ -479,10 +480,8 @@ def python_text(steps: Sequence[Draft], by: str | None, created: str) -> str:
         "",
         *begin,
     ]
-    for record in records:
-        lines += _edit_lines(record, record.pinned, rows)
-    for plan in draft.plans:
-        lines += _edit_lines(plan, plan.pin, rows)
+    for plan in (*map(recorded_plan, records), *draft.plans):
+        lines += _edit_lines(plan, rows)
     lines += [
         "explanation = commod.explain(update, X)",
         "audit = commod.audit(",
@@ -525,13 +524,11 @@ def _differs(value: Any, default: Any) -> bool:
     return value is not default and not (type(value) is type(default) and value == default)
 
 
-def _edit_lines(step: EditPlan | EditRecord, pin: Sequence[str], rows: str) -> list[str]:
+def _edit_lines(plan: EditPlan, rows: str) -> list[str]:
     """Return the call of `edit` with one edit per line."""
-    names = ("offset", "refit", "by", "note", "when")
-    settings = {"pin": list(pin), **{name: getattr(step, name) for name in names}}
-    usual: dict[str, Any] = {"offset": "target", "refit": False, "pin": []}
-    more = [f"{name}={value!r}" for name, value in settings.items() if value != usual.get(name)]
-    listed = [f"        {_edit_text(edit)}," for edit in step.edits]
+    settings, usual = plan._asdict(), EditPlan(())._asdict()
+    listed = [f"        {_edit_text(edit)}," for edit in settings.pop("edits")]
+    more = [f"{name}={value!r}" for name, value in settings.items() if value != usual[name]]
     return [
         "update = update.edit(",
         *(["    [", *listed, "    ],"] if listed else ["    [],"]),
