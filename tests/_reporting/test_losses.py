@@ -1,7 +1,9 @@
 """What an update costs is read first: rates before and after, and errors beside an alternative."""
 
+import ast
 import json
 import re
+from dataclasses import replace
 from html import unescape
 
 import numpy as np
@@ -9,8 +11,21 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
 
-from commod import audit_frame, report
+from commod import (
+    Audit,
+    ControlledDebiaser,
+    Request,
+    ScoreColumn,
+    audit,
+    audit_frame,
+    explain,
+    report,
+)
+from commod._record import CountedUpdate
 
 
 @pytest.mark.parametrize("frame", ["pandas", "polars", "pyarrow"])
@@ -39,3 +54,119 @@ def test_a_report_begins_with_the_rate_before_and_after_of_all_people_and_by_gro
     assert sentence in page and "Rate of label late: " in page
     text = report(result, tmp_path / "r.md").read_text("utf-8").split("## Who changes")[0]
     assert f"{rates[0]:.1%} to {rates[1]:.1%}" in text
+
+
+# -- alternatives -------------------------------------------------------------------------------
+
+
+def policy(n, seed, share):
+    """Return applicants of a lender, who default if their label is 1; `share` of them are young."""
+    rng = np.random.default_rng(seed)
+    group = np.where(rng.random(n) < share, "young", "old")
+    is_old = group == "old"
+    X = pd.DataFrame(
+        {
+            "income": rng.normal(size=n) + 0.6 * is_old,
+            "debt": rng.normal(size=n) - 0.3 * is_old,
+            "tenure": rng.gamma(2, 2, n) + 2 * is_old,
+        }
+    )
+    chance = 1 / (1 + np.exp(2.2 + 0.9 * X["income"] - 0.8 * X["debt"]))
+    return X.assign(score=chance), (rng.random(n) < chance).astype(int), group
+
+
+ASKED = {"threshold": 0.22, "favorable_label": 0, "target": 0.95}
+
+
+def lender(seed=0, share=0.6, **parameters):
+    X, y, group = policy(2000, seed, share)
+    update = ControlledDebiaser(ScoreColumn("score"), **{**ASKED, **parameters})
+    return update.fit(X, y, sensitive_features=group)
+
+
+@pytest.fixture(scope="module")
+def wasteful():
+    """Return an update that takes approvals from people who repay."""
+    return lender(borderline=0.0)
+
+
+def audited(update, seed=100, **more):
+    X, y, group = policy(2000, seed, 0.6)
+    before = (X["score"] > 0.22).astype(int)
+    given = {"sensitive_features": group, "y_true": y, "X": X, **more}
+    return audit(before, update.predict(X), **given)
+
+
+def check_of(result, code="CM207"):
+    return next(check for check in result.checks if check.code == code)
+
+
+@pytest.mark.parametrize("way", ["request", "explanation"])
+def test_an_update_that_introduces_needless_errors_cannot_be_signed(wasteful, way, tmp_path):
+    X, *_ = policy(2000, 100, 0.6)
+    known = wasteful.request() if way == "request" else explain(wasteful, X)
+    result = audited(wasteful, **{way: known})
+    own, *others = wasteful.search_.alternatives
+    best = max(others, key=lambda one: one.n_errors_fixed - one.n_errors_introduced)
+    check = check_of(result)
+    assert check.blocks_signing and "CM207" in result.verdict_sentences[0]
+    for text in (
+        f"{best.parameter} does better: {best.n_changes:,} changes",
+        f"{best.n_errors_fixed:,} errors fixed and {best.n_errors_introduced:,} introduced",
+        f"This update has {own.n_changes:,} changes",
+    ):
+        assert text in check.sentence
+        page = report(result, tmp_path / f"{len(text)}.html").read_text("utf-8")
+        assert text in unescape(re.sub("<[^>]*>", "", page.split('id="who"')[0]))
+    assert Audit.from_json(result.to_json()) == result
+
+
+@pytest.mark.parametrize(("share", "parameter"), [(0.6, "direction"), (0.7, "borderline")])
+def test_the_parameter_of_an_alternative_gets_it(share, parameter):
+    own, one = lender(borderline=0.0, share=share).search_.alternatives
+    assert own.n_errors_introduced > own.n_errors_fixed and one.n_changes <= 1.25 * own.n_changes
+    name, value = one.parameter.split("=")
+    update = lender(**{"borderline": 0.0, name: ast.literal_eval(value)}, share=share)
+    assert update.search_.alternatives[0] == replace(one, parameter="") and name == parameter
+    assert 0.95 <= update.expected_.fairness == one.fairness
+    assert (one.n_losses == 0) == (update.search_.direction == "gains_only")
+
+
+def test_alternatives_are_those_of_the_same_target_and_points(wasteful):
+    request = {"target": 0.8}
+    assert audited(wasteful, request=request).request.alternatives is None
+    X, *_ = policy(2000, 100, 0.6)
+    other = audited(wasteful, request=request, explanation=explain(wasteful, X))
+    assert other.request.alternatives is None
+    for update in (
+        lender(max_changes=0.05, target=None),
+        lender(confidence=0.9),
+    ):
+        assert update.search_.alternatives is None and update.request().alternatives is None
+
+
+def test_an_audit_of_arrays_alone_says_that_alternatives_were_not_evaluated(wasteful):
+    check = check_of(audited(wasteful, favorable_label=0))
+    assert "not evaluated" in check.sentence
+    assert (check.state, check.severity) == ("not enough evidence", "needs a reason")
+    truth = [1, 1, 1, 0] * 100
+    turned = audit([0, 1] * 200, [1] * 400, sensitive_features=["a", "b"] * 200, y_true=truth)
+    assert check_of(turned).state == "passed" and "not evaluated" in check_of(turned).sentence
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.booleans())
+def test_the_check_fails_beyond_chance_where_an_alternative_is_better(fixed, introduced, is_known):
+    n = fixed + introduced
+    truth = np.r_[np.ones(fixed, int), np.zeros(introduced, int), [0, 1] * 60, 1]
+    after = np.r_[np.ones(n, int), [0, 1] * 60, 0]
+    before = np.r_[np.zeros(n, int), [0, 1] * 60, 0]
+    counted = [CountedUpdate("", 9, 9, 0, 1, 8, 0.8)]
+    counted += [CountedUpdate("borderline=0.3", 9, 9, 0, 6, 3, 0.8)] if is_known else []
+    request = Request(target=0.01, alternatives=tuple(counted))
+    groups = np.arange(len(truth)) % 2
+    result = audit(before, after, sensitive_features=groups, y_true=truth, request=request)
+    if not n:
+        assert all(check.code != "CM207" for check in result.checks)
+        return
+    is_clear = introduced > fixed and binomtest(introduced, n).pvalue < 0.05
+    assert (check_of(result).state == "failed") == (is_clear and is_known)

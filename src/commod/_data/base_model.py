@@ -390,7 +390,12 @@ def warn_about_base_model(
     pos_label: Any,
     label: NDArray[np.bool_] | None,
 ) -> None:
-    """Warn of backward scores, of a `predict` that differs and of training rows."""
+    """Warn of equal or backward scores, of a `predict` that differs, and of training rows."""
+    if np.ptp(base.scores) == 0:
+        _warn(
+            f"The base model gives every row the same score ({base.scores[0]:.4g}), so its scores "
+            "do not distinguish people."
+        )
     _warn_about_order(estimator, base, classes, pos_label, label)
     if not isinstance(estimator, ScoreColumn):
         warn_about_own_decisions(estimator, X, base, pos_label)

@@ -90,7 +90,8 @@ class FoundUpdate:
     """An update: v = intercept + points, and a decision changes where side · v > cut · cost.
 
     `stop` is the count that its cut comes from; the cut is infinite where nobody changes.
-    `fewest` is the number of changes without nearness.
+    `fewest` is the number of changes without nearness. `tried` are updates of the same card with
+    other nearness that were counted.
     """
 
     card: EvidenceCard
@@ -99,6 +100,7 @@ class FoundUpdate:
     mean_distance: float
     stop: Stop
     fewest: float
+    tried: tuple[FoundUpdate, ...] = ()
 
     @property
     def points(self) -> Points:
@@ -359,7 +361,8 @@ def with_nearness(task: EvidenceTask, found: FoundUpdate, settings: Settings) ->
         ]
         gained = [_gained(task, tried[t]) for t in allowed]
         nearness = allowed[max(range(len(allowed)), key=lambda i: (gained[i], allowed[i]))]
-    kept = replace(tried[nearness], fewest=tried[fewest].stop.n_changed)
+    fewest_changes = tried[fewest].stop.n_changed
+    kept = replace(tried[nearness], fewest=fewest_changes, tried=tuple(tried.values()))
     return _capped(task, kept)
 
 

@@ -13,6 +13,7 @@ from commod._record.audit import (
     Calibration,
     CalibrationBin,
     ChangeSummary,
+    CountedUpdate,
     ExpectedOnNewPeople,
     Fairness,
     FurtherConstraint,

@@ -162,6 +162,33 @@ RENAMED = {  # fields that version 0.1 called otherwise
 
 
 @dataclass(frozen=True)
+class CountedUpdate:
+    """An update as a fit counted it: changes and errors of `n` people whom its points had not seen.
+
+    `parameter` is what to pass to get it, such as "direction='gains_only'"; it is empty for the
+    update that was kept. `fairness` is the metric that is expected of the first constraint.
+
+    Examples
+    --------
+    >>> CountedUpdate("", 2000, 0, 388, 32, 356, 0.81).n_changes
+    388
+    """
+
+    parameter: str
+    n: int
+    n_gains: int
+    n_losses: int
+    n_errors_fixed: int
+    n_errors_introduced: int
+    fairness: float
+
+    @property
+    def n_changes(self) -> int:
+        """Return the number of people who change."""
+        return self.n_gains + self.n_losses
+
+
+@dataclass(frozen=True)
 class Request:
     """What the user asked of the update; None for what was not asked.
 
@@ -172,7 +199,8 @@ class Request:
     predicts the label `score_is_for`.
     `max_margin` is the largest distance from the threshold at which a decision may change.
     `score_edit` is "changed_only" or "all": which scores the update edits. `points` is "integers"
-    where points had to be whole numbers.
+    where points had to be whole numbers. `alternatives` are the update and others as the fit
+    counted them; None if that is not known.
 
     Examples
     --------
@@ -199,6 +227,7 @@ class Request:
     score_edit: str | None = field(default=None, metadata=ADDED_LATER)
     further: tuple[FurtherConstraint, ...] = field(default=(), metadata=ADDED_LATER)
     points: str | None = field(default=None, metadata=ADDED_LATER)
+    alternatives: tuple[CountedUpdate, ...] | None = field(default=None, metadata=IF_SET)
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from commod._evidence.search import (
     with_nearness,
 )
 from commod._evidence.task import N_FOLDS, EvidenceTask, with_bounds
+from commod._record import CountedUpdate
 from commod._solvers.concepts import Concepts, by_column
 from commod._solvers.threads import single_blas_thread
 from commod._words.shared import MAX_CHANGED
@@ -42,6 +43,7 @@ from commod.scorecard import (
     distances,
     new_decisions,
 )
+from commod.updates._alternatives import counted_alternatives
 from commod.updates._fit_rows import FitRows
 from commod.updates._problem import FitProblem, evidence_task
 
@@ -106,11 +108,16 @@ class UpdateSearch:
       [0, 1].
     - `possible_codes`: the columns of 3 to 20 different whole numbers that have points per unit. If
       these are codes of categories, convert the column first, with ``astype("category")``.
+    - `alternatives`: the update as the fit counted it, and then others that keep the target with
+      clearly fewer wrong decisions and at most 25% more changes, each with the parameter that gets
+      it. None where they were not looked for: without true labels, without a target that is
+      reached, with `confidence`, and after an edit.
     """
 
     direction: str
     nearness: float
     possible_codes: tuple[str, ...] = ()
+    alternatives: tuple[CountedUpdate, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -139,7 +146,7 @@ class FittedUpdate(NamedTuple):
     `problem` has the rows that points come from, and `task` those that the cut was counted on. If
     these are more, `counted` has them; else it is None. `expectation` is None where the target is
     one on the fit rows. `optimism` says in words that the base model has seen the fit rows; it is
-    empty where nothing speaks for that.
+    empty where nothing speaks for that. `alternatives` are those of `UpdateSearch`.
     """
 
     problem: FitProblem
@@ -148,6 +155,7 @@ class FittedUpdate(NamedTuple):
     expectation: Expectation | None = None
     optimism: str = ""
     counted: CountedPeople | None = None
+    alternatives: tuple[CountedUpdate, ...] | None = None
 
     @property
     def n_people(self) -> float:
@@ -227,7 +235,10 @@ def fit_direction(
         best = ranks.index(min(ranks))
         kept, card = tried[best], cards[best]
     task = kept[1].found.task
-    return FittedUpdate(kept[0], task, with_nearness(task, card, settings))
+    found = with_nearness(task, card, settings)
+    others = [one for one in tried if one is not kept]
+    alternatives = counted_alternatives(kept[0], task, found, others, settings)
+    return FittedUpdate(kept[0], task, found, alternatives=alternatives)
 
 
 def _is_near(

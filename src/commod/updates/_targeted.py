@@ -207,6 +207,7 @@ class TargetedUpdate(RatioUpdate):
             target=None if self._is_budget else float(self.target_),
             score_edit=self._fitted_param("score_edit"),
             direction=self._fitted_param("direction"),
+            alternatives=self.search_.alternatives,
             **asked,
         )
 
@@ -220,6 +221,7 @@ class TargetedUpdate(RatioUpdate):
         problem, found = fitted.problem, fitted.found
         self.promised_ = None if test is None else not test.failure
         self._store_card(problem, found_card(problem, found))
+        self.search_ = replace(self.search_, alternatives=None if test else fitted.alternatives)
         self.history_ = {
             "step": ["fewest changes", "nearness"],
             "change_rate": [n / fitted.n_people for n in (found.fewest, found.stop.n_changed)],

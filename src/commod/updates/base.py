@@ -26,7 +26,6 @@ from commod._data.base_model import (
     ScoreColumn,
     base_classes,
     base_scores,
-    refuse_equal_scores,
     score_label,
     scores_digest,
     warn_about_base_model,
@@ -455,9 +454,8 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _fit_base(self, X: Any, columns: Sequence[Column]) -> BaseScores:
-        base = self._base(X, columns)
-        refuse_equal_scores(self.estimator, base)
-        return base
+        """Return the scores of the fit rows."""
+        return self._base(X, columns)
 
     # -- figures on the fit rows ----------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from commod._data.base_model import BaseScores
+from commod._data.base_model import BaseScores, refuse_equal_scores
 from commod._data.columns import Column, read_columns
 from commod._data.encoding import Encoding, TermTable, matching_column
 from commod._record import Audit, ScoreMap
@@ -122,6 +122,11 @@ class RatioUpdate(BaseUpdate):
     scorecard_: Scorecard | None
     calibration_: ScoreMap | None = None
     _why_uncalibrated: str = "only its points were computed"
+
+    def _fit_base(self, X: Any, columns: Sequence[Column]) -> BaseScores:
+        base = super()._fit_base(X, columns)
+        refuse_equal_scores(self.estimator, base)
+        return base
 
     def _ratio_function(self) -> RatioFunction:
         """Return the function r."""

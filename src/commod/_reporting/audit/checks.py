@@ -25,8 +25,10 @@ from commod._reporting.audit.figures import MeasuredAudit
 from commod._reporting.audit.scores import group_areas
 from commod._reporting.audit.sentences import (
     MAX_LISTED,
+    alternative_text,
     constraint_of,
     interval,
+    loses_accuracy,
     metric_text,
     target_text,
 )
@@ -334,7 +336,29 @@ def _accuracy(e: MeasuredAudit) -> Answer:
     )
     if introduced <= fixed:
         return "passed", text
-    return ("failed" if e.quality.p_value < 1 - e.level else "not enough evidence"), text
+    return ("failed" if loses_accuracy(e) else "not enough evidence"), text
+
+
+def _no_better_alternative(e: MeasuredAudit) -> Answer:
+    if e.quality is None or not e.changes.n_changes:
+        return None
+    fixed, introduced = e.quality.n_errors_fixed, e.quality.n_errors_introduced
+    p, largest = _p_values(e.quality.p_value, 1 - e.level)
+    text = (
+        f"The update introduces {n_of(introduced, 'error')} and fixes {fixed:,} (sign test of the "
+        f"{fixed + introduced:,} changed people: p = {p}; beyond chance is below {largest})."
+    )
+    known = e.request.alternatives
+    if not loses_accuracy(e):
+        return "passed", text if known else f"{text} Alternatives were not evaluated."
+    if not known:
+        return "not enough evidence", (
+            f"{text} Alternatives were not evaluated: only the fit of a ControlledDebiaser with "
+            "true labels counts them, and they come with its request or its explanation."
+        )
+    if better := alternative_text(e):
+        return "failed", f"{text} {better}"
+    return "passed", f"{text} The fit counted no alternative that does better."
 
 
 def _p_values(p: float, largest: float) -> tuple[str, str]:
@@ -693,6 +717,9 @@ CHECKS = (
     Question("CM203", "As many gains as losses, or more", REASON, _mostly_gains),
     Question("CM204", "Close to the fewest changes possible", INFORMS, _near_limit),
     Question("CM205", "No more than half of all decisions change", BLOCKS, _mostly_the_base_model),
+    Question(
+        "CM207", "No counted alternative has fewer wrong decisions", BLOCKS, _no_better_alternative
+    ),
     Question("CM301", "A few rules describe who changes", INFORMS, _described),
     Question("CM302", "The update does not predict the group", REASON, predicts_no_group),
     Question("CM303", "Every group is large enough", REASON, _large_groups),
@@ -727,12 +754,15 @@ def checks_of(
     """Return the answers to all questions that apply.
 
     A target that is missed needs a reason, and does not block signing, where chance may explain it.
+    So do errors where nobody counted alternatives.
     """
     answers = ((question, question.answer(evidence)) for question in questions)
     checks = [
         _record.Check(q.code, q.title, *answer, q.severity) for q, answer in answers if answer
     ]
     states = {check.code: check.state for check in checks}
-    if (states.get("CM101"), states.get("CM102")) == ("failed", "not enough evidence"):
-        checks = [replace(c, severity=REASON) if c.code == "CM101" else c for c in checks]
-    return tuple(checks)
+    needs_reason = {
+        "CM101": states.get("CM101") == "failed" and states.get("CM102") == "not enough evidence",
+        "CM207": states.get("CM207") == "not enough evidence",
+    }
+    return tuple(replace(c, severity=REASON) if needs_reason.get(c.code) else c for c in checks)

@@ -98,6 +98,9 @@ def read_request(
     """
     defaults = Request() if defaults is None else defaults
     request = _with_constraints(_as_request(defaults if request is None else request, defaults))
+    if request.alternatives in (None, defaults.alternatives):  # those of one target only
+        known = defaults.alternatives if is_same_target(request, defaults) else None
+        request = replace(request, alternatives=known)
     missing = [name for name in FACTS if getattr(request, name) is None]
     request = replace(request, **{name: getattr(defaults, name) for name in missing})
     check_choice(request.direction, "direction", DIRECTIONS)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.disclosure import FEWEST_DESCRIBED
-from commod._record import Fairness, Outscoring
+from commod._record import CountedUpdate, Fairness, Outscoring
 from commod._reporting.audit.figures import MeasuredAudit, outcomes_of
 from commod._reporting.audit.people import DecisionCounts
 from commod._text import MAX_LISTED_GROUPS, at_bound, distinct, list_names, n_of, shorten, verb
@@ -105,6 +105,7 @@ def answer_of(e: MeasuredAudit) -> tuple[str, ...]:
         *outscoring_sentences(e),
         _distance_to_limit(e),
         _accuracy(e),
+        alternative_text(e),
     )
     return tuple(sentence for sentence in sentences if sentence)
 
@@ -402,6 +403,41 @@ def _accuracy(e: MeasuredAudit) -> str:
         f"The accuracy goes from {before:.1%} to {after:.1%}: "
         f"{n_of(quality.n_errors_fixed, 'error')} fixed, "
         f"{n_of(quality.n_errors_introduced, 'error')} introduced."
+    )
+
+
+def loses_accuracy(e: MeasuredAudit) -> bool:
+    """Return whether more errors are introduced than fixed, beyond the chance of the changes.
+
+    Without a loss, each changed decision is as likely to become right as wrong: a sign test.
+    """
+    quality = e.quality
+    if quality is None or quality.n_errors_introduced <= quality.n_errors_fixed:
+        return False
+    return quality.p_value < 1 - e.level
+
+
+def alternative_text(e: MeasuredAudit) -> str:
+    """Return the alternative that the fit counted, with figures.
+
+    The text is empty without one, and where the update loses no accuracy beyond chance.
+    """
+    own, *others = e.request.alternatives or (None,)
+    if own is None or not others or not loses_accuracy(e):
+        return ""
+    best = max(others, key=lambda one: one.n_errors_fixed - one.n_errors_introduced)
+    return (
+        f"On {own.n:,} fit rows, counted for rows that the points had not seen, {best.parameter} "
+        f"does better: {_counted(best)}, with an expected {e.fairness[0].name} of "
+        f"{metric_text(e.fairness[0], best.fairness)}. This update has {_counted(own)}. Fit it "
+        f"with {best.parameter}, or say why not."
+    )
+
+
+def _counted(one: CountedUpdate) -> str:
+    return (
+        f"{n_of(one.n_changes, 'change')} ({one.n_gains:,} gain, {one.n_losses:,} lose), "
+        f"{n_of(one.n_errors_fixed, 'error')} fixed and {one.n_errors_introduced:,} introduced"
     )
 
 
