@@ -88,7 +88,7 @@ def is_possible(edits, locks):
     return not gone and len(locks | {n for n, v in names.items() if v == "lock"}) < 2
 
 
-@settings(max_examples=4)  # each of several fits, beside the two examples
+@settings(max_examples=2)  # each of several fits, beside the two examples
 @given(steps_of_a_user, st.booleans())
 @example([({"age": "lock"}, "target"), ({"edit": "round", "step": 0.25}, "keep")], True)
 @example([({"age": 0.2}, "target"), ({"town": "lock"}, "target")], True)
@@ -347,12 +347,10 @@ def fitted_elsewhere(kind):
     if kind == "weights":
         return made.fit(X, Y, sensitive_features=GROUPS, sample_weight=1 + np.arange(N) % 3)
     made.fit(X[:200], Y[:200], sensitive_features=GROUPS[:200])
-    if kind == "edited elsewhere":
-        return made.edit({"age": 0.03}, X[:200], Y[:200], sensitive_features=GROUPS[:200])
-    return made
+    return made.edit({"age": 0.03}, X[:200], Y[:200], sensitive_features=GROUPS[:200])
 
 
-@pytest.mark.parametrize("kind", ["weights", "other rows", "edited elsewhere"])
+@pytest.mark.parametrize("kind", ["weights", "edited elsewhere"])
 def test_python_begins_with_the_opened_update_where_a_fit_cannot_repeat_it(kind):
     with without_warnings():
         opened = fitted_elsewhere(kind)
@@ -370,23 +368,20 @@ def test_python_begins_with_the_opened_update_where_a_fit_cannot_repeat_it(kind)
 def test_pins_keep_their_points_in_all_fits_until_they_are_released():
     session = session_of(fitted(max_lines=3))
     session.fit(1, {"pins": {"town = Lyon": 0.25}}, by="Ada", note="a talk")
-    for version, request in enumerate([{"target": 0.95}, {"direction": "losses_only"}], start=2):
-        session.fit(version, request)
-        assert dict(session.update.scorecard_.rows())["town = Lyon"] == 0.25
+    session.fit(2, {"target": 0.95, "direction": "losses_only"})
+    assert dict(session.update.scorecard_.rows())["town = Lyon"] == 0.25
     assert [row[0] for row in prices(session)[-1]].count("town = Lyon pinned") == 1
     assert patch_of(run_python(session)) == patch_of(session.update)
-    session.edit(4, {"town = Lyon": 0.3})  # who moves a pinned line pins it there
-    session.fit(5, {"target": 0.9})
+    session.edit(3, {"town = Lyon": 0.3})  # who moves a pinned line pins it there
+    session.fit(4, {"target": 0.9})
     assert dict(session.update.scorecard_.rows())["town = Lyon"] == 0.3
     (line,) = (one for one in session.state()["card"]["terms"] if one["is_pinned"])
     assert line["name"] == "town = Lyon" and line["other_pins"] == {}
-    session.fit(6, {"pins": {}})
+    session.fit(5, {"pins": {}})
     assert not session.update.edits_
-    released = run_python(session)
-    assert released.scorecard_ == session.update.scorecard_
     for wrong in ({"pins": ["age"]}, {"pins": {"age": None}}, {"pins": {"no such line": 1}}):
         with pytest.raises(InputError):
-            session.fit(7, wrong)
+            session.fit(6, wrong)
 
 
 def test_pins_of_a_locked_column_are_released_and_the_price_of_a_pin_is_that_of_a_fit_without_it():
@@ -510,8 +505,8 @@ def figures_of(update):
     return *figures, update.n_gains_, update.n_losses_, update.reached_
 
 
-@settings(max_examples=10)  # each of five requests, beside two examples
-@given(st.lists(one_request, min_size=5, max_size=5), st.booleans())
+@settings(max_examples=3)  # each of four requests, beside two examples
+@given(st.lists(one_request, min_size=4, max_size=4), st.booleans())
 @example([{"target": 0.95}, {"direction": "losses_only", "max_lines": 1}], True)
 @example([{"max_margin": 0.05}], False)
 def test_a_fit_of_the_page_is_that_of_python_to_the_bit(requests, expecting):
@@ -519,15 +514,17 @@ def test_a_fit_of_the_page_is_that_of_python_to_the_bit(requests, expecting):
     for one in requests:
         asked |= one
         session.fit(session._version, one)
-        shown, repeated = session.update, run_python(session)
+        shown = session.update
+        with without_warnings():
+            repeated = clone(shown).fit(X, Y, sensitive_features=GROUPS)
         assert shown._fitted_params() == repeated._fitted_params()
         assert shown_figures(session) == figures_of(repeated)
         assert shown.status_ == repeated.status_
-        created = {"created": "2026-01-02T03:04:05+00:00"}
-        assert shown.to_patch(**created).to_json() == repeated.to_patch(**created).to_json()
+        assert patch_of(shown) == patch_of(repeated)
         assert shown._labels_of(session.draft.now.after).tolist() == repeated.predict(X).tolist()
         given = session.state()["request"]
         assert {name: given[name] for name in asked} == asked
+    assert patch_of(run_python(session)) == patch_of(session.update)
 
 
 class SeriesOfActions(RuleBasedStateMachine):
@@ -536,7 +533,7 @@ class SeriesOfActions(RuleBasedStateMachine):
     people = st.sampled_from([None, "Ada", "Ben # 1"])
     reasons = st.sampled_from([None, "a talk\nwith 'all' \u2028 of them"])
 
-    @initialize(length=st.sampled_from([10, 10, 11, 11, 12, 12, 14, 60]))
+    @initialize(length=st.sampled_from([10, 20, 40]))
     def open(self, length):
         self.session, self.left = session_of(), length
 
@@ -586,19 +583,18 @@ class SeriesOfActions(RuleBasedStateMachine):
     @precondition(lambda self: not self.left)
     @rule()
     def rest(self):
-        pass  # Hypothesis asks for 60 actions
+        pass  # Hypothesis asks for 40 actions
 
     def teardown(self):
-        told = {"by": "Zoë", "created": "2026-01-02T03:04:05+00:00"}
-        own, made = self.session.update, run_python(self.session)
-        assert own.to_patch(**told).to_json() == made.to_patch(**told).to_json()
+        own = self.session.update
+        assert patch_of(own) == patch_of(run_python(self.session))
         dates = [one.when for one in own.edits_]
         assert dates == sorted(dates)
 
 
 SeriesOfActions.TestCase.settings = settings(
-    max_examples=20,
-    stateful_step_count=61,
+    max_examples=3,  # `make test-search` tries ten times as many
+    stateful_step_count=41,
     phases=[Phase.generate],  # a series is shown as it is
 )
 TestSeriesOfActions = SeriesOfActions.TestCase
