@@ -182,6 +182,12 @@ def test_nearness_is_the_best_that_the_extra_changes_allow(with_labels, borderli
     assert found.cut == tried[found.nearness][0].cut
 
 
+@pytest.mark.parametrize("nearness", [0.0, 0.37, 1.0])
+def test_a_nearness_that_is_given_stays(nearness):
+    found = find_update(People(5).task(PARITY), Settings(3.0, max_lines=5, nearness=nearness))
+    assert found.nearness == nearness and found.stop.n_changed == found.fewest > 0
+
+
 # -- caps --------------------------------------------------------------------------------------
 
 

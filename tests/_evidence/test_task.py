@@ -108,9 +108,10 @@ def test_rates_are_weighted_shares_of_expected_people(groups):
     np.testing.assert_allclose(membership(task).sum(axis=1), share.sum(axis=1))
 
 
-def test_caps_are_inequalities_on_accuracy_and_volume():
+@pytest.mark.parametrize("caps", [(0.03, None), (None, 0.1), (0.03, 0.1)])
+def test_caps_are_inequalities_on_accuracy_and_volume(caps):
     people = People(8)
-    caps = {"max_accuracy_loss": 0.03, "max_volume_change": 0.1}
+    caps = dict(zip(("max_accuracy_loss", "max_volume_change"), caps, strict=True))
     task = people.task(weight=people.weight, **caps)
     made = task.inequalities(task.base_rates)
     changed = people.rng.random(people.n) < 0.3
@@ -125,7 +126,9 @@ def test_caps_are_inequalities_on_accuracy_and_volume():
     sums = np.concatenate([task.base_rates + task.added(side), side @ task.caps_steps])
     np.testing.assert_allclose(sums[-2:], [gain, volume])
     slack = (made.slopes @ sums + made.constant)[made.constraint < 0]
-    np.testing.assert_allclose(slack, [gain + 0.03, 0.1 + volume, 0.1 - volume])
+    of_accuracy = [] if caps["max_accuracy_loss"] is None else [gain + 0.03]
+    of_volume = [] if caps["max_volume_change"] is None else [0.1 + volume, 0.1 - volume]
+    np.testing.assert_allclose(slack, of_accuracy + of_volume)
 
 
 def test_of_very_many_inequalities_those_with_the_least_slack_are_kept(monkeypatch):

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import suppress
 
 import pytest
@@ -119,6 +120,31 @@ def test_what_a_stopped_command_leaves_can_be_removed(tmp_path, monkeypatch):
         with suppress(KeyboardInterrupt):
             block.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
     assert listed(tmp_path) == {}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no locks of this kind")
+def test_only_old_unlocked_temporary_files_of_the_same_target_are_removed(tmp_path):
+    def left(name, age):
+        path = tmp_path / name
+        path.write_text("rows")
+        os.utime(path, (time.time() - age, time.time() - age))
+        return path
+
+    with replacement_file(tmp_path / "a.csv") as being_written:
+        os.utime(being_written, (0, 0))
+        mine = left(f".a.csv.{0:016x}.part", 90)
+        others = {
+            being_written,
+            left(f".a.csv.{1:016x}.part", 0),
+            left(f".b.csv.{2:016x}.part", 90),
+            left(".a.csv.part", 90),
+            left("somebody's", 90),
+        }
+        link = tmp_path / f".a.csv.{3:016x}.part"
+        link.symlink_to("somebody's")  # no command makes links: this one is not ours
+        with replacement_file(tmp_path / "a.csv") as again:
+            assert not mine.exists()
+            assert set(tmp_path.iterdir()) == {*others, link, again}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such limits")

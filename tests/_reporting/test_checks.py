@@ -291,3 +291,20 @@ def test_the_difference_to_the_base_score_is_that_of_paired_areas():
         strengths = [max(e.value, 1 - e.value) for e in (proxy.update, proxy.base_score)]
         assert proxy.difference.value == pytest.approx(strengths[0] - strengths[1])
         assert proxy.difference.low < proxy.difference.value < proxy.difference.high
+
+
+def test_a_target_without_an_interval_names_its_metric_only_beside_others():
+    metrics = [
+        of_target(0.9, 0.8, name).asked[0] for name in ("demographic_parity", "equalized_odds")
+    ]
+    for metric in metrics:
+        metric.after = Estimate(0.9, None, None)
+    alone = answer("CM102", evidence(asked=tuple(metrics[:1]), fairness=tuple(metrics)))
+    assert (alone.state, alone.sentence) == (
+        "not enough evidence",
+        "There is no interval on these rows.",
+    )
+    both = answer("CM102", evidence(asked=tuple(metrics), fairness=tuple(metrics)))
+    assert both.sentence == " ".join(
+        f"There is no interval of the {metric.name} on these rows." for metric in metrics
+    )

@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
@@ -15,11 +17,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from commod import COMMOD, ScoreColumn
-from commod._data.encoding import Encoding, NumericTerms
+from commod._data.encoding import BinTerms, Encoding, NumericTerms
 from commod._record import from_plain, to_plain
 from commod._record.explanation import Card, Segments
 from commod._reporting.explain import explain, find_segments
-from commod._reporting.explain.person import edited_rows
+from commod._reporting.explain.person import _other_bins, edited_rows
 from commod._reporting.explain.reasons import RatioParts, value_text
 from commod._statistics.intervals import share_interval
 from commod._text import points
@@ -858,3 +860,25 @@ def test_arguments_that_do_not_go_with_an_update(simple, new, biased):
         explain(simple, new, favorable_label=0)
     with pytest.raises(InputError, match=r"got LogisticRegression. For any other model: explain"):
         explain(biased[0], biased[1])
+
+
+@settings(max_examples=60)
+@given(
+    edges=st.lists(st.integers(-400, 400), min_size=1, max_size=6, unique=True),
+    value=st.none() | st.integers(-500, 500),
+    unit=st.sampled_from([1.0, 0.25]),
+)
+def test_every_other_bin_is_offered_once_the_nearest_first(edges, value, unit):
+    edges = tuple(sorted(edge * unit for edge in edges))
+    value = None if value is None else value * unit
+    spec = BinTerms("age", edges, has_missing_term=True)
+    bin_of = lambda number: int(np.searchsorted(edges, number, side="right"))  # noqa: E731
+    offered = list(_other_bins(spec, value))
+    bins = [bin_of(number) for number, _ in offered]
+    assert [text for _, text in offered] == [spec.term_names[i] for i in bins]
+    own = [] if value is None else [bin_of(value)]
+    assert sorted([*bins, *own]) == list(range(len(edges) + 1))
+    if value is not None:
+        # an upper bin begins at its lower edge, and a lower one ends before its upper edge
+        away = [edges[i - 1] - value if i > own[0] else value - edges[i] for i in bins]
+        assert away == sorted(away)

@@ -21,7 +21,14 @@ from sklearn.linear_model import LogisticRegression
 from commod import COMMOD, ScoreColumn
 from commod._record import from_plain, to_plain
 from commod._study.pictures import plain_text
-from commod._study.stability import RowSampler, agreement_of, count_uses, stability
+from commod._study.stability import (
+    ColumnUse,
+    RowSampler,
+    _uses,
+    agreement_of,
+    count_uses,
+    stability,
+)
 from commod.datasets import make_biased
 from commod.exceptions import InputError, InterruptionWarning, TargetWarning, TrainingWarning
 from commod.metrics import fairness_value
@@ -629,3 +636,19 @@ def test_groups_left_out_are_counted(model, rows):
     found = refit(quick_control(model, target=0.6), (X, y, groups), n_refits=2)
     note = "1 group (10 rows) left out of the fairness figures: too few fit rows"
     assert found.left_out == note and note in repr(found)
+
+
+def test_a_column_pushes_towards_a_change_where_its_points_lower_r():
+    pushes = {"age": [-2.0, -0.5, 1.0], "pay": [3.0], "town": [-1.0, math.nan]}
+    of_ratio, of_evidence = (_uses(pushes, 4, is_evidence) for is_evidence in (False, True))
+    assert list(of_ratio) == list(of_evidence) == ["age", "town", "pay"]
+    assert of_ratio == {
+        "age": ColumnUse(0.75, 2 / 3, None),
+        "pay": ColumnUse(0.25, 0.0, None),
+        "town": ColumnUse(0.5, None, None),
+    }
+    assert of_evidence == {
+        "age": ColumnUse(0.75, None, 1 / 3),
+        "pay": ColumnUse(0.25, None, 1.0),
+        "town": ColumnUse(0.5, None, None),
+    }

@@ -133,6 +133,18 @@ def test_the_demo_says_what_was_asked_expected_and_measured(demo):
     assert expected >= command.TARGET
 
 
+def test_the_demo_lists_the_strongest_terms_with_their_points(demo):
+    out, folder = demo
+    card = Audit.from_json((folder / "audit.json").read_text()).card
+    *_, table = out.partition("strongest terms:")
+    heading, _, *lines = (line.split() for line in table.strip().splitlines())
+    assert heading == ["term", "points"]
+    assert len(lines) >= len(card.lines[: command.N_TERMS]) > 0
+    for term, line in zip(card.lines[: command.N_TERMS], lines, strict=False):
+        words = [*term.text.split(), f"{term.points:+.3f}", *term.unit.split()]
+        assert line == words
+
+
 def test_the_demo_gives_low_risk_near_the_threshold_and_shows_losses_only_beside_it(demo):
     out, folder = demo
     audit = json.loads((folder / "audit.json").read_text())

@@ -21,6 +21,7 @@ from commod.exceptions import DataWarning, InputError
 from commod.metrics import p_rule
 from commod.metrics._constraint import CONSTRAINTS as CONSTRAINTS_BY_NAME
 from commod.rivals import LPP, fit_strengths
+from commod.rivals.plug_in import curved_gain
 
 CONSTRAINTS = tuple(CONSTRAINTS_BY_NAME)
 NUMBERS = ["x0", "x1", "x2", "x3"]
@@ -526,3 +527,17 @@ def test_many_terms_take_the_diagonal_and_find_the_same(rows, model, monkeypatch
     monkeypatch.setattr("commod.rivals._group_model.MANY_COLUMNS", 5)
     other = LPP(model).fit(X, y, sensitive_features=groups)
     np.testing.assert_allclose(other.group_model_.points, update.group_model_.points, atol=1e-3)
+
+
+@every_constraint_and_either_kind
+def test_gains_are_curved_only_where_a_known_group_may_lose_on_both_rates(
+    constraints, aware, rows, model
+):
+    X, y, groups = (part[:200] for part in rows)
+    update = LPP(model, constraints=constraints, aware=aware).fit(X, y, sensitive_features=groups)
+    read = update._read_rows(X, groups if aware else None)
+    plain = model.predict_proba(X)[:, 1] - 0.5
+    is_curved = aware and constraints == "equalized_odds"
+    expected = curved_gain(plain) if is_curved else plain
+    np.testing.assert_allclose(update._gain(read), expected, atol=1e-12)
+    assert np.abs(curved_gain(plain) - plain).max() > 1e-4

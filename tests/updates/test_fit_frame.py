@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 from functools import cache
+from types import SimpleNamespace
 
 import duckdb
 import numpy as np
@@ -9,6 +10,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from commod import ControlledDebiaser, ScoreColumn
 from commod._data.draws import key_hashes
@@ -403,3 +406,13 @@ def test_parquet_folders_and_datasets_are_read_where_they_are(tmp_path, bound, f
         assert content(fit(engine=lambda _, frame=frame: frame, **QUICK)) == known
     with pytest.raises(InputError, match="no such file or folder"):
         ControlledDebiaser(ScoreColumn("f")).fit_frame("nowhere", sensitive_features="g")
+
+
+@example(nearness=1.0, mean=0.4717)  # the mean distance itself costs a little less
+@example(nearness=0.7, mean=0.332)
+@given(nearness=st.sampled_from([0.1, 0.3, 0.7]), mean=st.floats(1e-3, 5.0))
+def test_a_change_at_the_unit_distance_costs_one_wherever_some_distance_does(nearness, mean):
+    distance = frame_cut._unit_distance(SimpleNamespace(nearness=nearness, mean_distance=mean))
+    cost = lambda d: (1.0 - nearness) + nearness / mean * d  # noqa: E731
+    near = mean * (1 + np.arange(-3, 4) * np.finfo(float).eps)  # a few units of the last digit
+    assert cost(distance) == 1.0 or not (cost(near) == 1.0).any()

@@ -349,7 +349,7 @@ def _other_bins(spec: BinTerms, value: Value | None) -> Iterator[tuple[Value, st
     for low, high, text in bins:
         if value is not None and low <= current < high:
             continue
-        if current < low:
+        if current <= low:  # equal where the value is missing: the first edge stands for it
             yield (math.ceil(low) + 0.0 if is_whole and math.ceil(low) < high else low), text
         else:
             yield _just_below(high, max(low, high - abs(current) - 1), is_whole), text
