@@ -11,10 +11,11 @@ import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy.special import logit
 
 from commod._data.columns import Column, read_columns
 from commod._data.encoding import BinTerms, CategoryTerms, Encoding, NumericTerms
-from commod.scorecard import Scorecard, decide, edited_scores, margins
+from commod.scorecard import Scorecard, decide, edited_scores, logit_of, margins
 
 quick = settings(deadline=None, max_examples=60)
 thresholds = st.one_of(st.just(0.5), st.floats(0.01, 0.99))
@@ -292,6 +293,16 @@ def test_margins_are_zero_at_the_threshold_and_finite_at_the_ends():
     z = margins(np.array([0.0, 0.3, 1.0]), 0.3)
     assert z[0] < z[1] == 0 < z[2]
     assert np.isfinite(z).all()
+
+
+@quick
+@given(st.floats(1e-15, 1 - 1e-15))
+@example(0.3)
+@example(0.65)
+@example(1e-15)
+@example(1 - 1e-15)
+def test_the_logit_of_a_number_has_the_bits_of_the_logit_of_an_array(share):
+    assert logit_of(share) == logit(np.array([share])).item()
 
 
 def test_at_one_half_the_margin_is_the_logit():

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from commod._reporting.explain import Explanation as Explanation
     from commod._reporting.explain import explain as explain
     from commod._reporting.pair import verify_report as verify_report
-    from commod._reporting.render import report as report
+    from commod._reporting.render.page import report as report
     from commod._study.compare import Comparison as Comparison
     from commod._study.compare import compare as compare
     from commod._study.frontier import Frontier as Frontier
@@ -72,7 +72,7 @@ _HOMES = {
     "explore": "commod._explore",
     "frontier": "commod._study.frontier",
     "frontier_frame": "commod._study.frontier",
-    "report": "commod._reporting.render",
+    "report": "commod._reporting.render.page",
     "stability": "commod._study.stability",
     "verify_report": "commod._reporting.pair",
 }

@@ -71,7 +71,7 @@ def test_a_good_update_reads_as_one_that_can_be_signed():
 
 @pytest.mark.parametrize("severity", SEVERITIES)
 def test_reports_and_notebooks_group_the_checks_by_severity(severity):
-    from commod._reporting.render import render_html, render_markdown
+    from commod._reporting.render.page import render_html, render_markdown
 
     result = with_failed(severity, 2)
     assert f"Checks: {severity}" in result._repr_html_()
@@ -222,7 +222,7 @@ def test_counts_just_beyond_the_bars_of_commod_read_as_beyond(n):
 
 
 def test_the_first_screen_shows_a_missed_target_as_missed():
-    from commod._reporting.render import render_html, render_markdown
+    from commod._reporting.render.page import render_html, render_markdown
 
     before = np.r_[[1] * 7998, [0] * 2002, np.ones(10_000, int)]
     group = np.repeat(["a", "b"], 10_000)

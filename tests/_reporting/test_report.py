@@ -14,8 +14,7 @@ import pytest
 
 from commod import _text
 from commod._record import Audit, Estimate, TradeOff, to_plain
-from commod._reporting.render import render_html, render_markdown, report
-from commod._reporting.render.page import first_step
+from commod._reporting.render.page import first_step, render_html, render_markdown, report
 from commod._reporting.render.texts import NO_PROOF, target_state
 from commod.exceptions import InputError, InputTypeError
 

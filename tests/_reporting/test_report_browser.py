@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression
 
 from commod import _text, frontier
 from commod import audit as make_audit
-from commod._reporting.render import render_html
 from commod._reporting.render.explanation_tables import SHOWN_TERMS
+from commod._reporting.render.page import render_html
 from commod.datasets import make_biased
 from quick_updates import quick_control
 

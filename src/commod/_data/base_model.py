@@ -15,11 +15,8 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import expit
-from scipy.stats import rankdata
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from commod._data.columns import Column
 from commod._data.labels import distinct_labels, is_label_in
@@ -219,6 +216,10 @@ def check_ready(estimator: Any) -> None:
             "fitted classifier that scores, or ScoreColumn('name') if X holds its scores."
         )
     if hasattr(estimator, "fit") and hasattr(estimator, "get_params"):
+        # a column of scores needs no scikit-learn, which takes longer to load than all else
+        from sklearn.exceptions import NotFittedError
+        from sklearn.utils.validation import check_is_fitted
+
         try:
             check_is_fitted(estimator)
         except NotFittedError as error:
@@ -286,7 +287,7 @@ def proba_of_model(estimator: Any, X: Any, n_rows: int) -> NDArray[np.float64]:
             proba = proba[:, 0]
         if proba.ndim != 1:
             raise BaseModelError(f"{source} gave shape {proba.shape}; expected (n_rows,).")
-        proba = expit(proba)
+        proba = scipy.special.expit(proba)
     if proba.ndim == 1:  # some wrappers return the score of classes_[1] alone
         proba = _two_columns(proba)
     if proba.ndim != 2 or proba.shape[1] != 2:
@@ -475,7 +476,8 @@ def _area_under_curve(
     n_low = len(positive) - n_high
     if not n_high or not n_low:
         return float("nan"), float("nan")
-    area = (rankdata(scores)[positive].sum() - n_high * (n_high + 1) / 2) / (n_high * n_low)
+    ranks = scipy.stats.rankdata(scores)
+    area = (ranks[positive].sum() - n_high * (n_high + 1) / 2) / (n_high * n_low)
     both_high, both_low = area / (2 - area), 2 * area**2 / (1 + area)
     variance = area * (1 - area) + (n_high - 1) * (both_high - area**2)
     variance += (n_low - 1) * (both_low - area**2)

@@ -145,6 +145,14 @@ def number_column(name: str, column: Any, dtype: Any) -> nw.Expr:
     return without_nan(nw.col(column).cast(nw.Float64))
 
 
+def counts_in(table: Any) -> list[int]:
+    """Return the counts in a table of one row, 0 for a missing one.
+
+    `row` of narwhals would load pandas where the table is pyarrow's.
+    """
+    return [int(table[name].item() or 0) for name in table.columns]
+
+
 def as_number(condition: nw.Expr) -> nw.Expr:
     """Return 1.0 where a condition holds: every engine adds floats, few engines add booleans."""
     return nw.when(condition).then(nw.lit(1.0)).otherwise(nw.lit(0.0))

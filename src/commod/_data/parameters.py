@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable
+from contextlib import suppress
+from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state, check_scalar
 
 from commod._text import did_you_mean, shown
 from commod.exceptions import InputError, InputTypeError
 
+ANY_NUMBER = (int, float, np.integer, np.floating)
 
-def check_number_parameter(value: Any, name: str, kinds: Any, **limits: Any) -> Any:
-    """Return a finite number that scikit-learn's `check_scalar` accepts; errors name the parameter.
+
+def check_number_parameter(
+    value: Any,
+    name: str,
+    kinds: Any,
+    *,
+    min_val: float = -math.inf,
+    max_val: float = math.inf,
+    ends_included: bool = True,
+) -> Any:
+    """Return a finite number of one of the `kinds` in a range; errors name the parameter.
 
     True and False are not numbers here.
 
@@ -26,28 +37,37 @@ def check_number_parameter(value: Any, name: str, kinds: Any, **limits: Any) -> 
     >>> check_number_parameter(float("nan"), "level", float, min_val=0)
     Traceback (most recent call last):
     commod.exceptions.InputError: level=nan must be a finite number.
+    >>> check_number_parameter(2.5, "n_samples", int)
+    Traceback (most recent call last):
+    commod.exceptions.InputTypeError: n_samples=2.5 must be a whole number.
     """
-    if isinstance(value, bool | np.bool_):
-        raise InputTypeError(f"{name}={value!r} must be a finite number.", parameter=name)
-    try:
-        check_scalar(value, name, kinds, **limits)
-        is_finite = math.isfinite(value)
-    except TypeError as error:
-        raise InputTypeError(str(error), parameter=name) from error
-    except OverflowError:  # a whole number beyond all floats
-        is_finite = False
-    except ValueError as error:
-        raise InputError(str(error), parameter=name) from error
-    if not is_finite:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, kinds):
+        kind = "finite" if isinstance(0.5, kinds) else "whole"
+        raise InputTypeError(f"{name}={shown(value)} must be a {kind} number.", parameter=name)
+    if not _is_finite(value):
         raise InputError(f"{name}={shown(value)} must be a finite number.", parameter=name)
+    is_low, is_high = value < min_val, value > max_val
+    if not ends_included:
+        is_low, is_high = value <= min_val, value >= max_val
+    if is_low or is_high:
+        sign, limit = (">", min_val) if is_low else ("<", max_val)
+        sign += "=" * ends_included
+        raise InputError(f"{name} == {value}, must be {sign} {limit}.", parameter=name)
     return value
 
 
-_BETWEEN = {"max_val": 1, "include_boundaries": "neither"}
-NUMBERS: dict[str, tuple[tuple[type, ...], dict[str, Any]]] = {  # types and limits of each kind
-    "count": ((int, np.integer), {"min_val": 1}),
-    "share": ((float, np.floating), {"min_val": 0, **_BETWEEN}),
-    "level": ((float, np.floating), {"min_val": 0.5, **_BETWEEN}),
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
+_BETWEEN = {"max_val": 1, "ends_included": False}
+NUMBERS: dict[str, tuple[Any, dict[str, Any]]] = {  # types and limits of each kind
+    "count": (Integral, {"min_val": 1}),
+    "share": (ANY_NUMBER, {"min_val": 0, **_BETWEEN}),
+    "level": (ANY_NUMBER, {"min_val": 0.5, **_BETWEEN}),
 }
 
 
@@ -88,8 +108,7 @@ def check_number(
     commod.exceptions.InputError: target=85 must be a finite number >= 0 and <= 1. If you mean 85%,
     pass 0.85.
     """
-    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
-    value = check_number_parameter(getattr(owner, name), name, kinds)
+    value = check_number_parameter(getattr(owner, name), name, Integral if whole else ANY_NUMBER)
     if low <= value <= high and not (include == "right" and value == low):
         return
     sign = ">" if include == "right" else ">="
@@ -137,7 +156,7 @@ def check_flag(value: Any, name: str, *, optional: bool = False) -> bool | None:
 
 
 def check_seed(random_state: Any) -> np.random.RandomState:
-    """Return scikit-learn's random state for a seed; other values are refused.
+    """Return the random state of a seed, as in scikit-learn; other values are refused.
 
     Examples
     --------
@@ -146,11 +165,13 @@ def check_seed(random_state: Any) -> np.random.RandomState:
     commod.exceptions.InputError: random_state=-1 cannot be a seed: pass None, a whole number from
     0 to 4294967295, or a numpy.random.RandomState.
     """
-    try:
-        if not isinstance(random_state, bool | np.bool_):
-            return check_random_state(random_state)
-    except (TypeError, ValueError):
-        pass
+    if random_state is None or random_state is np.random:
+        return np.random.mtrand._rand
+    if isinstance(random_state, np.random.RandomState):
+        return random_state
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+        with suppress(ValueError):  # beyond 32 bits
+            return np.random.RandomState(random_state)
     raise InputError(
         f"random_state={shown(random_state)} cannot be a seed: pass None, a whole number from 0 to "
         f"{2**32 - 1}, or a numpy.random.RandomState.",

@@ -35,7 +35,7 @@ from commod._explore.edits import (
 )
 from commod._record import MAX_NOTE, SetPoints, utc_now
 from commod._reporting.audit import audit as make_audit
-from commod._reporting.render import report
+from commod._reporting.render.page import report
 from commod._text import list_names, n_of, plain, shown
 from commod.edit import find_terms
 from commod.exceptions import CommodError, InputError

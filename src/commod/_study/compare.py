@@ -483,9 +483,8 @@ class Comparison:
                 raise InputError(
                     "max_accuracy_loss needs true labels, which are not known on these rows."
                 )
-            limits = {"min_val": -1, "max_val": 1}
             floor = self.base_accuracy - check_number_parameter(
-                max_accuracy_loss, "max_accuracy_loss", Real, **limits
+                max_accuracy_loss, "max_accuracy_loss", Real, min_val=-1, max_val=1
             )
         table = {
             name: [self._fewest(name, level, floor) for level in levels] for name in self.frontiers

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
-from commod._data.frames import as_number, number_column
+from commod._data.frames import as_number, counts_in, number_column
 from commod._io.queries import translated_errors
 from commod._io.tables import StoredTable, open_spark, open_tables
 from commod._text import did_you_mean, list_names, n_of
@@ -85,7 +85,7 @@ def few_scores(table: StoredTable, score: str, fitted_on: str | None) -> str:
     }
     with translated_errors():
         counted = frame.select(**{name: as_number(is_it).sum() for name, is_it in where.items()})
-        valid, percent, known, below = (int(n or 0) for n in counted.collect().row(0))
+        valid, percent, known, below = counts_in(counted.collect())
     if 2 * valid >= table.n_rows:
         return ""
     n_missing, n_outside = table.n_rows - known, known - valid
@@ -183,4 +183,4 @@ def leave_out(frame: Any, condition: Any, missing: str, printer: Printer) -> Any
 def count_rows(frame: Any, condition: Any) -> int:
     """Return the number of rows for which a condition holds."""
     ones = nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0)).sum()
-    return int(frame.select(n=ones).collect()["n"][0] or 0)
+    return counts_in(frame.select(n=ones).collect())[0]

@@ -212,7 +212,7 @@ def _audit_of_patch(
     """Return the audit of the patch on new rows, counted in their engine."""
     import narwhals as nw
 
-    from commod import audit_frame
+    import commod
     from commod.cli import _tables
     from commod.patch.checking import stated_in
 
@@ -228,7 +228,7 @@ def _audit_of_patch(
             is_missing = nw.col(score).is_null()
             _tables.leave_out(frame, is_missing, f"a score ({score})", printer)
         rows = _tables.complete_rows(table, options, printer)
-        return audit_frame(
+        return commod.audit_frame(
             _tables.with_decisions(patch, rows.relation, score),
             sensitive_features=options.sensitive,
             y_true=options.label,

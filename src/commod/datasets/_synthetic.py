@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.arrays import Floats
+from commod._data.parameters import check_number_parameter, check_seed
 from commod.datasets._files import as_bunch
 from commod.exceptions import InputError
 
@@ -104,8 +105,6 @@ def make_biased(
     >>> population.proba_sensitive.sum(axis=1).round(12).min()
     np.float64(1.0)
     """
-    from commod._data.parameters import check_number_parameter, check_seed  # it loads sklearn
-
     counts = {"n_samples": (n_samples, 1), "n_features": (n_features, 1)}
     counts["n_categories"] = (n_categories, 0)
     for name, (value, least) in counts.items():
@@ -118,8 +117,7 @@ def make_biased(
         )
     if n_informative is None:
         n_informative = (n_features + 1) // 2
-    limits = {"min_val": 0, "max_val": n_features}
-    check_number_parameter(n_informative, "n_informative", Integral, **limits)
+    check_number_parameter(n_informative, "n_informative", Integral, min_val=0, max_val=n_features)
     numbers = {"bias": bias, "signal": signal, "intercept": intercept, "correlation": correlation}
     for name, number in numbers.items():
         check_number_parameter(number, name, Real)

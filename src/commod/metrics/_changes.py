@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import expit, logit, ndtri
 
 from commod._data.arrays import Floats, Mask
 from commod._data.columns import Column, read_columns
@@ -711,10 +711,12 @@ def pair_share_interval(
     `n` is the number of people on the smaller side. It decides where no pair, or every pair, is
     won: the variance is 0 there.
     """
-    z = float(ndtri(alpha))
+    z = float(scipy.special.ndtri(alpha))
     if not 1e-12 < share < 1 - 1e-12:
         widest = z * z / (n + z * z)  # Wilson's bound for 0 of n, and for n of n
         return (0.0, widest) if share < 0.5 else (1 - widest, 1.0)
     variance = variance or share * (1 - share) / n  # 0 if all scores of a side are equal
     half_width = -z * math.sqrt(variance) / (share * (1 - share))
-    return float(expit(logit(share) - half_width)), float(expit(logit(share) + half_width))
+    ends = scipy.special.logit(share) + np.array([-half_width, half_width])
+    low, high = scipy.special.expit(ends).tolist()
+    return low, high

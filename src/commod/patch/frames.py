@@ -17,7 +17,6 @@ import narwhals as nw
 import numpy as np
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
-from scipy.special import logit
 
 from commod._data.columns import Column as RawColumn
 from commod._data.columns import read_columns, type_of
@@ -25,6 +24,7 @@ from commod._data.encoding import ColumnTerms, Encoding, matching_column
 from commod._data.frames import (
     TEXT_TYPES,
     SparkLookup,
+    counts_in,
     has_collations,
     is_spark,
     with_binary_text,
@@ -51,7 +51,7 @@ from commod.patch.content import (
     terms_of,
 )
 from commod.patch.rule import FINITE, PatchOperations, calibrated_in, parts_in, ratio_in
-from commod.scorecard import edited_in, is_changed, margins_in
+from commod.scorecard import edited_in, is_changed, logit_of, margins_in
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
@@ -240,7 +240,7 @@ def count_changes(frame: Any, prefix: str) -> PatchCounts:
         )
         .collect()
     )
-    n_rows, n_known, n_gains, n_losses = (int(value or 0) for value in counted.row(0))
+    n_rows, n_known, n_gains, n_losses = counts_in(counted)
     return PatchCounts(n_rows, n_rows - n_known, n_gains + n_losses, n_gains, n_losses)
 
 
@@ -375,7 +375,7 @@ class Applied(PatchOperations):
     def logit(self, share: Any, threshold: float) -> Any:
         """Return the logarithm of odds."""
         odds = self.kept(share / (1.0 - share))
-        return odds.log() - float(logit(threshold))
+        return odds.log() - logit_of(threshold)
 
     def sigmoid(self, value: Any, one: Any) -> Any:
         """Return the quotient in the order of the formula."""

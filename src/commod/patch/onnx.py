@@ -16,7 +16,6 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logit
 
 from commod._data.columns import code_array
 from commod._data.encoding import ColumnTerms, NumericTerms
@@ -43,7 +42,7 @@ from commod.patch.frames import (
     schema_of,
 )
 from commod.patch.rule import PatchOperations, calibrated_in, parts_in, ratio_in
-from commod.scorecard import edited_in, is_changed, margins_in
+from commod.scorecard import edited_in, is_changed, logit_of, margins_in
 
 MISSING_TEXT = "\x1fmissing"  # stands for a missing category
 UNSEEN_TEXT = "\x1funseen"  # stands for a category without points
@@ -204,7 +203,7 @@ class _Graph(PatchOperations):
 
     def logit(self, share: Any, threshold: float) -> _Value:
         odds = share / (1.0 - share)
-        start = self.number(float(logit(threshold)))
+        start = self.number(logit_of(threshold))
         return self.node("Log", odds) - start
 
     def sigmoid(self, value: Any, one: Any) -> _Value:

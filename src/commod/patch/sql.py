@@ -11,9 +11,6 @@ import math
 import sys
 from collections.abc import Collection, Mapping
 
-import numpy as np
-from scipy.special import logit
-
 from commod._data.columns import LARGEST
 from commod._data.parameters import check_choice
 from commod._record import Value
@@ -34,7 +31,7 @@ from commod.patch.content import (
 from commod.patch.file import content_digest
 from commod.patch.frames import CALIBRATED
 from commod.patch.query import DIALECTS, Node, Query
-from commod.scorecard import ADD_POINTS, MAX_EXPONENT, SCORE_CLIP, crossing_at, margins
+from commod.scorecard import ADD_POINTS, MAX_EXPONENT, SCORE_CLIP, crossing_at, logit_of
 
 MAX_BRANCHES = 50  # categories in one CASE; more of them become a joined table
 MAX_COLUMNS_PER_EXPRESSION = 50  # engines overflow on deep expressions
@@ -204,11 +201,12 @@ def _kind(column: CategoryColumn) -> type:
 
 def _margin(threshold: float) -> str:
     """Return the margin: 0 at the threshold; scores of 0 and 1 are clipped."""
-    low, high = margins(np.array([0.0, 1.0]), threshold).tolist()
+    middle = logit_of(threshold)
+    low, high = logit_of(SCORE_CLIP) - middle, logit_of(1 - SCORE_CLIP) - middle
     return (
         f"CASE WHEN score = {threshold!r} THEN 0.0 WHEN score < {SCORE_CLIP!r} THEN {low!r} "
         f"WHEN score > {1 - SCORE_CLIP!r} THEN {high!r} "
-        f"ELSE ln(score / (1.0 - score)) - {float(logit(threshold))!r} END"
+        f"ELSE ln(score / (1.0 - score)) - {middle!r} END"
     )
 
 
@@ -395,7 +393,7 @@ def _edited(query: Query, content: Content) -> str:
     """Return the edited score before it is moved to its decision's side."""
     if content.score_edit == "changed_only":
         return f"CASE WHEN changed = 1 THEN {_crossed(query, content)} ELSE score END"
-    odds = f"exp(-(exponent + {float(logit(content.base.threshold))!r}))"
+    odds = f"exp(-(exponent + {logit_of(content.base.threshold)!r}))"
     return f"CASE WHEN ratio = 1.0 THEN score ELSE 1.0 / (1.0 + {odds}) END"
 
 
