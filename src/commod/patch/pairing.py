@@ -233,6 +233,8 @@ def _stored(own: EditRecord, audited: EditRecord, side: str) -> EditFigures:
     for name, value in figures.items():
         if isinstance(value, float) and float(f"{value:.{FIGURE_DIGITS}g}") == stated[name]:
             figures[name] = stated[name]
+    if stated["reached"] is False:  # a patch asks for more: its own figures keep the target, too
+        figures["reached"] = False
     return EditFigures(**figures)
 
 
