@@ -13,7 +13,6 @@ from scripts.check_site import broken_links, read_pages, representative
 
 import commod
 from commod.cli._command import REMOVED_OPTIONS
-from commod.updates._targeted import MOVED
 from commod.updates.base import SUCCESSORS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -100,7 +99,7 @@ def test_new_pages_are_doctests(pytestconfig):
 
 def test_the_page_on_version_0_2_has_every_name_that_is_refused():
     page = (DOCS / "from-0.2.md").read_text("utf-8")
-    names = [*MOVED, *REMOVED_OPTIONS, *SUCCESSORS["COMMOD"], *SUCCESSORS["ControlledDebiaser"]]
+    names = [*REMOVED_OPTIONS, *SUCCESSORS["COMMOD"], *SUCCESSORS["ControlledDebiaser"]]
     assert [name for name in names if f"`{name}`" not in page] == []
 
 
