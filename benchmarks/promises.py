@@ -33,9 +33,9 @@ from commod import ControlledDebiaser
 from commod._statistics.intervals import exact_share_interval
 from commod.datasets import make_biased
 from commod.exceptions import TargetWarning
+from commod.metrics._changes import is_degenerate
 from commod.metrics._constraint import get_constraint
 from commod.metrics._people import People
-from commod.updates._found_update import is_degenerate
 from commod.updates._promise import choose_update
 
 CONFIDENCE = 0.95
@@ -278,7 +278,7 @@ def tested_again(tested: list[Any], seed: int, number: int) -> tuple[int | None,
         people.counts(before),
         population.target,
         CONFIDENCE,
-        [is_degenerate(before, decisions) for decisions in after],
+        [bool(is_degenerate((before != d).mean(), before.mean(), d.mean())) for d in after],
     )
 
 

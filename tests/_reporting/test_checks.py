@@ -97,6 +97,7 @@ def evidence(**figures):
     given = {"rows": "rows", "n": 10_000, "level": 0.95}
     given["changes"] = SimpleNamespace(n_changes=100, n_gains=100, n_losses=0)
     given["card"] = None
+    given["counted"] = SimpleNamespace(decision_shares=(0.01, 0.5, 0.51))
     return SimpleNamespace(**{**given, **figures})
 
 

@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from commod import ScoreColumn
 from commod.datasets import make_biased
 from commod.exceptions import CommodWarning
+from commod.metrics._changes import is_degenerate
 from commod.metrics._constraint import CONSTRAINTS, get_constraint
-from commod.updates._found_update import is_degenerate
 from commod.updates._promise import choose_update
 from quick_updates import quick_control
 
@@ -159,16 +159,23 @@ def test_a_degenerate_update_is_not_promised_and_ends_the_tests():
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "expected"),
+    ("changed", "before", "after", "expected"),
     [
-        ([1, 0, 0, 0], [0, 1, 1, 0], True),  # three of four change
-        ([1, 0, 0, 0], [0, 1, 0, 0], False),  # half of them
-        ([1, 1, 0, 0], [0, 0, 0, 0], True),  # nobody is told apart any more
-        ([0, 0, 0, 0], [0, 0, 0, 0], False),  # as before
+        (0.75, 0.25, 0.5, True),  # three of four change
+        (0.5, 0.25, 0.25, False),  # half of them
+        (0.5, 0.5, 0.0, True),  # nobody is told apart any more
+        (0.0, 0.0, 0.0, False),  # as before
+        (0.01, 0.98, 0.99, True),  # as much as the base model leaves
+        (0.009, 0.99, 0.999, False),  # the base model is to blame
+        (0.3, 0.65, 0.95, True),  # by approving nearly everybody
+        (0.3, 0.35, 0.05, True),  # by rejecting nearly everybody
+        (0.02, 0.94, 0.96, False),  # most of those who were rejected still are
     ],
 )
-def test_a_degenerate_update_changes_most_decisions_or_makes_them_alike(before, after, expected):
-    assert is_degenerate(np.array(before, bool), np.array(after, bool)) is expected
+def test_a_degenerate_update_changes_most_decisions_or_makes_them_alike(
+    changed, before, after, expected
+):
+    assert bool(is_degenerate(changed, before, after)) is expected
 
 
 @pytest.mark.parametrize("seed", [0, 3, 7])

@@ -17,7 +17,7 @@ import numpy as np
 
 from commod._data.arrays import Codes, Floats, Mask
 from commod._evidence.task import TINY, EvidenceTask
-from commod._words.shared import MAX_CHANGED
+from commod.metrics._changes import is_degenerate
 
 MAX_STOPS = 20_000  # counts along an order; the counts around the cut are then taken one by one
 N_TRIED = 16  # counts at which the chance of new samples is computed where none is enough
@@ -31,7 +31,8 @@ class Path:
 
     - `n_changed` (m,): people changed; `rates` (C, m): of the cells; `caps` (2, m): gain of
       accuracy and change of volume.
-    - `values` (n_constraints, m): the metrics; `is_allowed` (m,): whether all caps hold.
+    - `values` (n_constraints, m): the metrics; `is_within_caps` (m,): whether all caps hold.
+    - `is_degenerate` (m,): whether most decisions change, or become alike.
     - `lowest` (m,): the least evidence of a person who has changed; infinite at the first count.
     - `next` (m,): the evidence of the people who change next; 0 at the last count.
     """
@@ -40,12 +41,18 @@ class Path:
     rates: Floats
     caps: Floats
     values: Floats
-    is_allowed: Mask
+    is_within_caps: Mask
+    is_degenerate: Mask
     lowest: Floats
     next: Floats
 
     def __len__(self) -> int:
         return len(self.n_changed)
+
+    @property
+    def is_allowed(self) -> Mask:
+        """Return at which counts all caps hold, and decisions still tell people apart, (m,)."""
+        return self.is_within_caps & ~self.is_degenerate
 
     def cut(self, at: int) -> float:
         """Return the evidence between the last person who changes and the next; inf for nobody."""
@@ -109,6 +116,7 @@ def path_of(
     last = sorted_score[ends - 1] if n_stops else np.zeros(0)
     following = np.append(sorted_score, 0.0)[ends] if n_stops else np.zeros(0)
     first = sorted_score[:1] if n_stops else np.zeros(1)
+    volume = np.append(0.0, np.cumsum(np.bincount(interval, side * task.weight[order], n_stops)))
     n_changed, rates = np.append(0.0, np.cumsum(people)), np.clip(rates, 0.0, 1.0)
     added = np.array([np.append(0.0, np.cumsum(c)) for c in caps]).reshape(-1, n_stops + 1)
     return Path(
@@ -116,7 +124,8 @@ def path_of(
         rates=rates,
         caps=added,
         values=task.values(rates),
-        is_allowed=is_within_caps(task, n_changed, added),
+        is_within_caps=is_within_caps(task, n_changed, added),
+        is_degenerate=degenerate_counts(task, n_changed, volume),
         lowest=np.append(np.inf, last),
         next=np.append(first, following),
     )
@@ -126,7 +135,8 @@ class Stop(NamedTuple):
     """The count that a path is cut at: `cut` is inf where nobody changes.
 
     `expected` (n_constraints,) are the metrics to expect, and `is_reached` whether they keep their
-    bounds. `n_changed` people change, of those that were counted.
+    bounds. `n_changed` people change, of those that were counted. `is_allowed`: as in a path.
+    `is_blocked`: whether degenerate counts alone keep the bounds.
     """
 
     cut: float
@@ -134,7 +144,8 @@ class Stop(NamedTuple):
     is_reached: bool
     expected: Floats
     rates: Floats
-    caps: Floats
+    is_allowed: bool = True
+    is_blocked: bool = False
 
     def rank(self, task: EvidenceTask) -> tuple[bool, float]:
         """Return what two stops are compared by: bounds kept, then changes or distance."""
@@ -150,29 +161,25 @@ def best_stop(task: EvidenceTask, score: Floats, *, is_budget: bool = False) -> 
     """
     order = order_of(score)
     path = path_of(task, score, order)
-    at, expected = _stop_at(task, path, is_budget)
-    if len(path) > MAX_STOPS and at:
+    stop = stop_on(task, path, is_budget=is_budget)
+    if len(path) > MAX_STOPS and np.isfinite(stop.cut):
+        at = int(np.searchsorted(-path.lowest, -stop.cut)) - 1
         window = path.lowest[at], path.lowest[at - 1]
-        path = path_of(task, score, order, window)
-        at, expected = _stop_at(task, path, is_budget)
-    return _stop_of(task, path, at, expected)
+        stop = stop_on(task, path_of(task, score, order, window), is_budget=is_budget)
+    return stop
 
 
 def stop_on(task: EvidenceTask, path: Path, *, is_budget: bool = False) -> Stop:
     """Return the first count of a path at which all bounds are expected to hold."""
-    return _stop_of(task, path, *_stop_at(task, path, is_budget))
-
-
-def _stop_of(task: EvidenceTask, path: Path, at: int, expected: Floats) -> Stop:
-    """Return one count of a path as a stop; `expected` (n_constraints,) are its metrics."""
-    return Stop(
-        path.cut(at),
-        float(path.n_changed[at]),
-        bool(path.is_allowed[at] and (task.slack(expected) >= -TINY).all()),
-        expected,
-        path.rates[:, at],
-        path.caps[:, at],
-    )
+    at, expected = _stop_at(task, path, is_budget)
+    is_allowed = bool(path.is_allowed[at])
+    is_reached = bool(is_allowed and (task.slack(expected) >= -TINY).all())
+    is_blocked = not (is_reached or is_budget) and bool(path.is_degenerate.any())
+    if is_blocked:
+        slack = np.where(path.is_within_caps, task.slack(path.values), -np.inf)
+        is_blocked = _first_expected(task, path, slack) is not None
+    n_changed, rates = float(path.n_changed[at]), path.rates[:, at]
+    return Stop(path.cut(at), n_changed, is_reached, expected, rates, is_allowed, is_blocked)
 
 
 def is_kept_without_chance(task: EvidenceTask, score: Floats) -> bool:
@@ -189,7 +196,10 @@ def stop_at_cut(task: EvidenceTask, score: Floats, cut: float) -> Stop:
     expected = task.expected(rates[:, None])[:, 0]
     n_changed = float(task.people[changed].sum())
     is_reached = bool((task.slack(expected) >= -TINY).all())
-    return Stop(cut, n_changed, is_reached, expected, rates, side @ task.caps_steps)
+    counts = np.array([n_changed]), (side @ task.caps_steps)[:, None]
+    is_allowed = is_within_caps(task, *counts)
+    is_allowed &= ~degenerate_counts(task, counts[0], np.array([side @ task.weight]))
+    return Stop(cut, n_changed, is_reached, expected, rates, bool(is_allowed[0]))
 
 
 def is_within_caps(task: EvidenceTask, n_changed: Floats, caps: Floats) -> Mask:
@@ -204,11 +214,22 @@ def is_within_caps(task: EvidenceTask, n_changed: Floats, caps: Floats) -> Mask:
     return kept
 
 
+def degenerate_counts(task: EvidenceTask, n_changed: Floats, volume: Floats) -> Mask:
+    """Return at which counts most decisions change, or become alike, (m,).
+
+    `volume` (m,) is the weight of positive decisions that is added.
+    """
+    whole = task.weight.sum()
+    before = float(task.weight[task.positive].sum() / whole)
+    changed = n_changed / task.people.sum()
+    return np.asarray(is_degenerate(changed, before, before + volume / whole))
+
+
 def _stop_at(task: EvidenceTask, path: Path, is_budget: bool) -> tuple[int, Floats]:
     """Return the count to stop at, and the metrics to expect there, (n_constraints,).
 
     Counts beyond the fairest one do not count: there, more changes only lessen the chance of new
-    samples, as where everybody gets the same decision.
+    samples.
     """
     slack, allowed = task.slack(path.values), path.is_allowed
     if task.for_new:
@@ -218,8 +239,6 @@ def _stop_at(task: EvidenceTask, path: Path, is_budget: bool) -> tuple[int, Floa
         first = _first_expected(task, path, np.where(allowed, slack, -np.inf))
         if first is not None:
             return first
-        # What is out of reach is not worth changing more than half of all decisions.
-        allowed = allowed & (path.n_changed <= MAX_CHANGED * task.people.sum())
     at = _best(task, path, slack, allowed, is_budget) if allowed.any() else 0
     return at, task.expected(path.rates[:, [at]])[:, 0]
 
@@ -268,7 +287,8 @@ def _best(task: EvidenceTask, path: Path, slack: Floats, allowed: Mask, is_budge
     """Return the allowed count with the best worst expected slack.
 
     Without a budget, it is the first count whose slack is not clearly below the best one. "Clearly"
-    is half of the standard error of the difference, which only the people between the two make.
+    is half of the standard error of the difference, which only the people between the two make; a
+    whole one where nobody changes: what is out of reach is not worth a change that may be worse.
     """
     counts = np.flatnonzero(allowed)
     worst = _expected_slack(task, path, slack, counts).min(axis=0)
@@ -278,7 +298,9 @@ def _best(task: EvidenceTask, path: Path, slack: Floats, allowed: Mask, is_budge
     slope = _sensitivity(task, path.rates[:, best])
     between = np.abs(path.rates[:, counts] - path.rates[:, [best]])
     variance = (slope**2 / np.maximum(task.sizes, 1.0)) @ between
-    return int(counts[np.flatnonzero(worst >= worst.max() - np.sqrt(variance) / 2)[0]])
+    errors = np.sqrt(variance) / 2
+    errors[counts == 0] *= 2
+    return int(counts[np.flatnonzero(worst >= worst.max() - errors)[0]])
 
 
 def _expected_slack(task: EvidenceTask, path: Path, slack: Floats, counts: Codes) -> Floats:

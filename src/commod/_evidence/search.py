@@ -25,7 +25,6 @@ from commod._evidence.cut import (
     best_stop,
     evidence,
     is_kept_without_chance,
-    is_within_caps,
     path_of,
     stop_at_cut,
 )
@@ -49,7 +48,7 @@ from commod._evidence.points import (
     unit_of_whole,
     whole,
 )
-from commod._evidence.task import N_FOLDS, EvidenceTask
+from commod._evidence.task import N_FOLDS, Caps, EvidenceTask
 
 N_PASSES = 2  # regressions in which rows near the cut count more
 CLEARLY_FEWER = 0.95  # changes of an earlier pass, as a share of those of the last one
@@ -379,11 +378,17 @@ def recounted(
 
 
 def _capped(task: EvidenceTask, found: FoundUpdate) -> FoundUpdate:
-    """Return an update with its cut, or with the next higher one at which all caps hold."""
-    cut = _within_caps(task, found)
+    """Return an update with its cut, or with the next higher one that is allowed."""
+    cut, was = _allowed_cut(task, found), found.stop
     if cut == found.cut:
         return found
-    return replace(found, cut=cut, stop=stop_at_cut(task, found.score(task), cut))
+    score = found.score(task)
+    stop, unchanged = (stop_at_cut(task, score, at) for at in (cut, np.inf))
+    if unchanged.rank(task)[1] <= stop.rank(task)[1] and not stop.is_reached:
+        stop = unchanged  # the base model is expected to be as fair
+    is_lost = was.is_reached and not stop.is_reached and task.caps == Caps()
+    stop = stop._replace(is_blocked=was.is_blocked or is_lost)
+    return replace(found, cut=stop.cut, stop=stop)
 
 
 def _gained(task: EvidenceTask, found: FoundUpdate) -> float:
@@ -395,20 +400,19 @@ def _gained(task: EvidenceTask, found: FoundUpdate) -> float:
     return float((right * task.weight)[changed].sum())
 
 
-def _within_caps(task: EvidenceTask, found: FoundUpdate) -> float:
-    """Return the cut, or the next higher one at which caps hold on the fit rows and out of fold."""
+def _allowed_cut(task: EvidenceTask, found: FoundUpdate) -> float:
+    """Return the cut, or the next higher one that is allowed on the fit rows and out of fold.
+
+    There, all caps hold, and decisions still tell people apart.
+    """
     card, cut = found.card, found.cut
-    if task.caps == type(task.caps)() or not np.isfinite(cut) or not task.for_new:
+    if not np.isfinite(cut) or not task.for_new:
         return cut
     cost = costs_at(task, found.nearness, found.mean_distance)
     scores = [evidence(task, v, cost) for v in (card.in_sample, card.out_of_fold)]
 
     def holds(cut: float) -> bool:
-        stops = (stop_at_cut(task, score, cut) for score in scores)
-        return all(
-            is_within_caps(task, np.array([stop.n_changed]), stop.caps[:, None]).all()
-            for stop in stops
-        )
+        return all(stop_at_cut(task, score, cut).is_allowed for score in scores)
 
     if holds(cut):
         return cut

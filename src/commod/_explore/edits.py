@@ -41,7 +41,7 @@ from commod.updates._edit import (
     locked_columns,
     set_by_hand,
 )
-from commod.updates._found_update import Expectation, card_decisions, found_rule, is_degenerate
+from commod.updates._found_update import Expectation, card_decisions, found_rule
 from commod.updates._problem import FitProblem, evidence_task
 from commod.updates._targeted import find_asked
 from commod.updates.controlled import ControlledDebiaser
@@ -283,7 +283,7 @@ def _is_reached(problem: FitProblem, after: Mask, expectation: Expectation | Non
     `after` (n,) are decisions in the order of the problem.
     """
     rows = problem.rows
-    if is_degenerate(rows.base.decisions, after, rows.people):
+    if rows.is_degenerate(after):
         return False
     if problem.asked.settings.is_budget:
         return True
@@ -305,6 +305,7 @@ def _expected(expectation: Expectation) -> ExpectedOnNewPeople | None:
         accuracy=plain(expectation.accuracy),
         low=low,
         high=high,
+        base_fairness=plain(expectation.base_fairness),
     )
 
 

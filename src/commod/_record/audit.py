@@ -301,8 +301,9 @@ class ExpectedOnNewPeople:
     """What the fit expects of the update on a new sample of as many people as it was fitted on.
 
     `fairness` is the metric of the request. In 95 of 100 such samples it lies between `low` and
-    `high`. `accuracy` is None without true labels. Only files of version 0.2 have a `spread`: the
-    standard deviation of the fairness over five parts of the rows that it was measured on.
+    `high`. `base_fairness` is that of the base model. `accuracy` is None without true labels. Only
+    files of version 0.2 have a `spread`: the standard deviation of the fairness over five parts of
+    the rows that it was measured on.
     """
 
     fairness: float
@@ -311,6 +312,7 @@ class ExpectedOnNewPeople:
     spread: float | None = field(default=None, metadata=ADDED_LATER)
     low: float | None = field(default=None, metadata=ADDED_LATER)
     high: float | None = field(default=None, metadata=ADDED_LATER)
+    base_fairness: float | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from commod._record import Estimate
+from commod._record import Check, Estimate
 from commod._text import MAX_LISTED_GROUPS, count, distinct, list_names, n_of, percent, shorten
 
 CHANGED = {"gain": "people who gain", "loss": "people who lose"}
@@ -16,6 +16,9 @@ _HIGHER = "have {} base scores for the favourable label than"
 _ONE = {"gain": "one who gains has the higher", "loss": "one who loses has the lower"}
 
 MAX_CHANGED = 0.5  # an update that changes a larger share of all decisions is not a correction
+MAX_ALIKE = 0.99  # decisions of which a larger share are alike no longer tell people apart
+NEARLY_ALIKE = 0.95  # neither do these, where the update leaves at most
+LEAST_LEFT = 0.25  # of the share of people with the rarer decision
 EVIDENCE = (
     "The points are evidence about the groups that the constraint compares. Every method that must "
     "not read the group when it decides relies on such evidence."
@@ -107,6 +110,37 @@ def most_change_text(change_rate: float) -> str:
     return (
         f"More than half of all decisions change ({share}): this is another model, not an update "
         "of the base model, whatever its fairness is."
+    )
+
+
+def degenerate_check(checks: Sequence[Check]) -> Check | None:
+    """Return the failed check by which changed decisions are no correction; None without one."""
+    failed = {check.code: check for check in checks if check.state == "failed"}
+    return failed.get("CM205", failed.get("CM206"))
+
+
+def alike_text(alike: float) -> str:
+    """Return the sentence that an update makes a share of all decisions alike.
+
+    Examples
+    --------
+    >>> alike_text(0.984)
+    'This is not a success: the update gives the same decision to 98.4% of all people. The ...'
+    """
+    share = distinct(alike, 1.0, digits=1, in_percent=True) if alike < 1 else "all"
+    return (
+        f"This is not a success: the update gives the same decision to {share} "
+        f"{'of all ' if alike < 1 else ''}people. The groups then look equal, but the decisions "
+        "no longer tell people apart."
+    )
+
+
+def no_interval_text(metrics: Sequence[str]) -> str:
+    """Return that some metrics have no interval over the unknown groups, and why."""
+    named = " and ".join(f"the {metric}" for metric in metrics)
+    return (
+        f"For {named}, no range over the unknown groups is given: only the first constraint has "
+        "one, and only if it is a ratio or a difference of rates of all people."
     )
 
 

@@ -9,7 +9,7 @@ or the rate of a group. The words then state counts.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from commod._record import EditRecord, Estimate, LeftOutGroup
@@ -27,8 +27,11 @@ from commod._text import (
     verb,
 )
 from commod._words.shared import (
+    MAX_ALIKE,
     MAX_CHANGED,
+    alike_text,
     most_change_text,
+    no_interval_text,
     outscoring_text,
     rates_text,
     small_group_text,
@@ -37,7 +40,6 @@ from commod._words.shared import (
 NAN = float("nan")
 LEVEL = 0.95  # of intervals for a new sample of as many people
 DRAWS_LEVEL = 0.95  # of the interval where probabilities are calibrated
-MAX_ALIKE = 0.99  # decisions of which a larger share are alike no longer tell people apart
 LONGEST_NAME = 40  # characters of a group
 NOTICED_NEARNESS = 0.05
 EVEN = 0.5  # share of pairs in which neither side scores higher
@@ -46,6 +48,8 @@ EVEN = 0.5  # share of pairs in which neither side scores higher
 @dataclass(frozen=True)
 class Goal:
     """A constraint in words and figures: before, after, and what is expected on new people.
+
+    `expected` is what the update is expected to have there, and `base_expected` the base model.
 
     - `metric`: with the label that it counts; `meaning` spells out a rate among true labels.
     - `bound`: None if only the metric is measured; `is_kept`: by the value after.
@@ -68,6 +72,7 @@ class Goal:
     n_strata_left_out: int = 0
     n_rows_left_out: int = 0
     min_rows: int = 0
+    base_expected: float = NAN
 
     @property
     def text(self) -> str:
@@ -82,6 +87,9 @@ class AskedTarget:
     - `is_expectation`: whether the target is one on new people; `is_known`: whether there are
       enough people to expect anything; `interval` is that of the first goal.
     - `is_missed`: whether a bound is missed on the rows; `is_reached`: as the attribute `reached_`.
+    - `is_degenerate`: whether most decisions change, or become alike; `is_blocked`: whether only
+      such updates were found to reach the target. `alike`: the share of people with the more
+      frequent decision, before and after.
     - `needed`: the smallest share of changes that reaches a missed target, infinite if none does,
       NaN if it is not known; None if nobody asks.
     - `budget`, `caps`: shares that the user allows, the caps by the names of their parameters.
@@ -96,6 +104,8 @@ class AskedTarget:
     is_missed: bool = False
     is_reached: bool = False
     is_degenerate: bool = False
+    is_blocked: bool = False
+    alike: tuple[float, float] = (NAN, NAN)
     needed: float | None = None
     budget: float | None = None
     caps: Mapping[str, float] = field(default_factory=dict)
@@ -130,7 +140,8 @@ class NeededChanges:
     """The fewest changes that the same fairness needs; NaN if that is not known.
 
     `known_changed` and `known_share` are shares of the people whose group is known. `gains_only` is
-    the share that gains alone would need, None if nobody asks.
+    the share that gains alone would need, None if nobody asks. `for_target`: the fairness is that
+    of the target, which an update reaches that is no success.
     """
 
     n_fewest: float = NAN
@@ -141,6 +152,7 @@ class NeededChanges:
     known_changed: float = NAN
     known_share: float = NAN
     gains_only: float | None = None
+    for_target: bool = False
 
 
 @dataclass(frozen=True)
@@ -261,6 +273,7 @@ def _notices(facts: UpdateFacts) -> Iterator[str]:
     yield _missed_text(facts)
     yield from _standing_texts(facts)
     yield from facts.notes
+    yield _base_alike_text(facts)
     yield _undefined_text(facts)
     yield _left_out_text(facts)
     yield from dict.fromkeys(_strata_left_out_texts(facts))
@@ -277,9 +290,18 @@ def _degenerate_text(facts: UpdateFacts) -> str:
         return too_many
     if facts.target is None or not facts.target.is_degenerate:
         return ""
+    return alike_text(facts.target.alike[1])
+
+
+def _base_alike_text(facts: UpdateFacts) -> str:
+    """Return that the base model itself hardly tells people apart; empty if it does."""
+    alike = NAN if facts.target is None else facts.target.alike[0]
+    if not alike >= MAX_ALIKE:
+        return ""
+    share = distinct(alike, 1.0, digits=1, in_percent=True)
     return (
-        f"This is not a success: the update gives the same decision to at least {MAX_ALIKE:.0%} of "
-        "all people. The groups then look equal, but the decisions no longer tell people apart."
+        f"The base model itself gives the same decision to {share} of all people, so the figures "
+        "of fairness rest on few of them."
     )
 
 
@@ -303,7 +325,7 @@ def _failure_text(facts: UpdateFacts, test: PromiseOutcome) -> str:
         if test.change_rate > MAX_CHANGED:
             share = distinct(test.change_rate, MAX_CHANGED, digits=1, in_percent=True)
             return f"{tested} changes more than half of the held-out decisions ({share})."
-        return f"{tested} gives the same decision to at least {MAX_ALIKE:.0%} of held-out people."
+        return f"{tested} gives nearly all held-out people the same decision."
     if not math.isfinite(test.observed):
         return f"on the held-out rows, {tested} has no positive decisions to compare."
     if test.failure == "unfair" or not math.isfinite(test.n_rows_needed):
@@ -331,14 +353,19 @@ def _missed_text(facts: UpdateFacts) -> str:
         )
     if target.budget is not None:
         return " ".join(texts)
-    closest = "this update comes closest"
-    if target.edits and target.edits[-1].offset == "keep":
-        closest = "the edit leaves the cut as it was"
+    closest = _closest(facts, target)
     is_unexpected = target.is_expectation and target.is_known and not target.is_expected
-    if is_unexpected and not target.is_missed:
+    if target.is_blocked and not target.is_reached:
+        it = "it" if len(facts.goals) == 1 else "all of them"
+        texts.append(
+            f"{_asked(facts)} is not reachable, because every update that was found to reach {it} "
+            "changes more than half of all decisions or makes nearly all of them alike; "
+            f"{closest}."
+        )
+    elif is_unexpected and not target.is_missed:
         texts.append(
             f"{_asked(facts)} is not expected on new people: the fit found no update that is "
-            f"expected to reach it. {capitalised(_smallest_cell(facts))}."
+            f"expected to reach it; {closest}. {capitalised(_smallest_cell(facts))}."
         )
     elif is_unexpected:
         texts.append(
@@ -350,6 +377,16 @@ def _missed_text(facts: UpdateFacts) -> str:
     if target.needed is not None:
         texts.append(_needed_text(facts, target, target.needed))
     return " ".join(texts)
+
+
+def _closest(facts: UpdateFacts, target: AskedTarget) -> str:
+    """Return which update there is where no update reaches the target."""
+    if target.edits and target.edits[-1].offset == "keep":
+        return "the edit leaves the cut as it was"
+    if facts.n_gains + facts.n_losses:
+        return "this update comes closest"
+    known = "is expected to be" if target.is_expectation else "was found that is"
+    return f"no update {known} better than the base model, so no decision changes"
 
 
 def _asked(facts: UpdateFacts) -> str:
@@ -372,6 +409,8 @@ def _needed_text(facts: UpdateFacts, target: AskedTarget, needed: float) -> str:
         return text
     it = "it" if len(facts.goals) == 1 else "them"
     reason = f"No update of these columns was found that reaches {it}."
+    if target.is_blocked:
+        return text
     if target.edits:
         reason = f"No cut of the edited points reaches {it}."
     elif target.caps:
@@ -553,7 +592,7 @@ def _target_line(facts: UpdateFacts) -> str:
             f"{facts.goals[0].metric} that was found"
         )
     if target.is_expectation:
-        expected = f" Expected on new people: {_expected_text(facts)}." if target.is_known else ""
+        expected = f" Expected on new people: {_expected_text(facts)}" if target.is_known else ""
         return f"{asked}{covered}.{expected}{_strata_text(facts)}"
     asked += " on the fit rows"
     is_said = target.budget is not None or target.is_degenerate
@@ -566,7 +605,7 @@ def _goals_text(facts: UpdateFacts) -> str:
 
 
 def _expected_text(facts: UpdateFacts) -> str:
-    """Return the values that are expected of all constraints, with the interval of the first."""
+    """Return what is expected of all constraints, with the interval of the first, and before."""
     assert facts.target is not None
     # a value that misses its bound must not read as if it were equal to it
     is_missed = not facts.target.is_expected
@@ -578,7 +617,11 @@ def _expected_text(facts: UpdateFacts) -> str:
     if len(texts) > 1:
         pairs = zip(facts.goals, texts, strict=True)
         texts = [f"{goal.metric} {text}" for goal, text in pairs]
-    return " and ".join(texts)
+    text = f"{' and '.join(texts)}."
+    base = [number(goal.base_expected, 3) for goal in facts.goals]
+    if math.isnan(facts.goals[0].base_expected):
+        return text
+    return f"{text} The base model is expected to have {' and '.join(base)} there."
 
 
 def _strata_text(facts: UpdateFacts) -> str:
@@ -642,8 +685,8 @@ def _limit_line(facts: UpdateFacts) -> str:
     only = {"gains_only": " with gains only", "losses_only": " with losses only"}
     return (
         f"On these rows, every method{only.get(direction, '')} needs at least "
-        f"{n_of(limit.n_fewest, 'change')} ({limit.share:.1%}) for the same fairness, even if it "
-        f"knows {known}."
+        f"{n_of(limit.n_fewest, 'change')} ({limit.share:.1%}) for "
+        f"{'the target' if limit.for_target else 'the same fairness'}, even if it knows {known}."
     )
 
 
@@ -721,15 +764,6 @@ def further_sentences(facts: UpdateFacts) -> list[str]:
     if facts.unknown is not None and facts.unknown.without_interval:
         sentences.append(no_interval_text(facts.unknown.without_interval))
     return [*sentences, *filter(None, [facts.goals[0].meaning.strip()])]
-
-
-def no_interval_text(metrics: Sequence[str]) -> str:
-    """Return that some metrics have no interval over the unknown groups, and why."""
-    named = " and ".join(f"the {metric}" for metric in metrics)
-    return (
-        f"For {named}, no range over the unknown groups is given: only the first constraint has "
-        "one, and only if it is a ratio or a difference of rates of all people."
-    )
 
 
 def _expected_sentences(target: AskedTarget | None) -> Iterator[str]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from commod._text import json_text, visible
-from commod._words.shared import most_change_text
 from commod.cli._options import Options
 from commod.exceptions import CommodError, InputError, ScoreOrderWarning, TargetWarning
 
@@ -211,11 +210,6 @@ def target_holds(audit: Audit) -> bool | None:
     """Return whether all bounds are kept after the update; None if none was stated."""
     kept = [metric.is_kept for metric in audit.fairness if metric.is_kept is not None]
     return all(kept) if kept else None
-
-
-def changes_most(audit: Audit) -> bool:
-    """Return whether more than half of all decisions change, which is never a success."""
-    return bool(most_change_text(audit.changes.rate.value or 0.0))
 
 
 def _share(group: Group, value: float | None) -> str:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from commod._text import at_bound, number
-from commod._words.shared import most_change_text
+from commod._words.shared import degenerate_check
 from commod.cli._command import with_options
 from commod.cli._engines import BLIND_LIMIT, check_engine, choose_engine
 from commod.cli._options import REPORTS, Options, find_label
-from commod.cli._printing import Printer, changes_most, print_audit, target_holds, write_report
+from commod.cli._printing import Printer, print_audit, target_holds, write_report
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def audit(options: Options) -> None:
     print_audit(printer, result)
     write_report(printer, result, options.report)
     is_met = target_holds(result)
-    if is_met and changes_most(result):  # which is never a success
+    if is_met and degenerate_check(result.checks) is not None:
         is_met = False
     blocking = [one.code for one in result.checks if one.blocks_signing]
     printer.json({"constraint_met": is_met, "blocks_signing": blocking, "audit": result.to_dict()})
@@ -297,7 +297,7 @@ def _figures(audit: Audit, metric: Fairness, earlier: float | None, rows: str) -
 def _excess_changes(audit: Audit, max_changes: float | None) -> list[str]:
     """Return a sentence if most decisions change, and one if more change than the cap allows."""
     rate = audit.changes.rate.value or 0.0
-    texts = [most_change_text(rate)] if changes_most(audit) else []
+    texts = [audit.answer[0]] if degenerate_check(audit.checks) else []
     if max_changes is not None and rate > max_changes:
         texts.append(
             f"The patch changes more than allowed: {rate:.2%} of the decisions, at most "

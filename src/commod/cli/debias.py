@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from commod._words.shared import codes_text, most_change_text
+from commod._words.shared import codes_text, degenerate_check
 from commod.cli._command import with_options
 from commod.cli._engines import BLIND_LIMIT, check_engine
 from commod.cli._options import REPORTS, Options
-from commod.cli._printing import Printer, changes_most, print_audit, target_holds
+from commod.cli._printing import Printer, print_audit, target_holds
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -362,9 +362,10 @@ def _print(fitted: Fitted, options: Options, printer: Printer) -> bool:
     if codes := update.search_.possible_codes:
         printer.note(codes_text(codes, f"pass --type {shlex.quote(f'{codes[0]}=text')}"))
     is_met = bool(update.reached_) and update.promised_ is not False
-    is_met = is_met and not most_change_text(update.change_rate_)
     if audit is not None and options.test_size:
-        is_met = is_met and target_holds(audit) is not False and not changes_most(audit)
+        is_met = (
+            is_met and target_holds(audit) is not False and degenerate_check(audit.checks) is None
+        )
     return is_met
 
 

@@ -27,8 +27,10 @@ from commod._data.parameters import check_choice, check_numbers
 from commod._data.tables import check_same_rows
 from commod._record import Estimate
 from commod._text import did_you_mean, shown
+from commod._words.shared import LEAST_LEFT, MAX_ALIKE, MAX_CHANGED, NEARLY_ALIKE
 from commod.exceptions import InputError
 
+TINY = 1e-9  # of a share: smaller differences are rounding
 PAIR = ("y_before", "y_after")  # names of the two columns of decisions
 
 
@@ -41,6 +43,24 @@ def _changed_rows(y_before: Any, y_after: Any) -> Mask:
             "number, so every row would count as changed. Give both one coding."
         )
     return np.asarray(before != after, dtype=bool)
+
+
+def is_degenerate(changed: Any, before: Any, after: Any) -> Any:
+    """Return whether new decisions are no correction of the old ones, whatever their fairness is.
+
+    `changed` is the share of decisions that change, `before` and `after` are the shares of positive
+    decisions; each is a number, or an array. Decisions that are all alike are fair whatever the
+    base model is, and help nobody. An update has no part in that where the old ones were alike.
+
+    Examples
+    --------
+    >>> is_degenerate(np.array([0.6, 0.3, 0.3, 0.1]), 0.7, np.array([0.7, 1.0, 0.96, 0.8]))
+    array([ True,  True,  True, False])
+    """
+    old, new = (np.minimum(share, 1 - share) for share in (before, after))
+    is_alike = (new <= 1 - MAX_ALIKE + TINY) & (old > 1 - MAX_ALIKE + TINY)
+    is_nearly = (new <= 1 - NEARLY_ALIKE + TINY) & (new <= LEAST_LEFT * old + TINY)
+    return (changed > MAX_CHANGED) | is_alike | (is_nearly & (old > 1 - MAX_ALIKE + TINY))
 
 
 def change_rate(y_before: Any, y_after: Any, *, sample_weight: Any = None) -> float:

@@ -32,7 +32,7 @@ from commod._text import (
     visible,
 )
 from commod.exceptions import BaseModelWarning, DataWarning, InputError
-from commod.metrics._changes import Sides
+from commod.metrics._changes import Sides, is_degenerate
 from commod.metrics._constraint import Constraint
 from commod.metrics._people import People, Strata, strata_of
 from commod.updates._interface import Decisions
@@ -228,6 +228,23 @@ class FitRows:
             codes, n_groups = np.zeros_like(codes), 1
         counted = np.where(self.weight > 0, codes, -1)
         return Sides.of(self.base.for_positive.scores, self.base.decisions, counted, n_groups)
+
+    def is_degenerate(self, positive: NDArray[np.bool_]) -> bool:
+        """Return whether new decisions (n,) are no correction of those of the base model."""
+        changed = np.average(self.base.decisions != positive, weights=self.people)
+        return bool(is_degenerate(changed, *self._volumes(positive)))
+
+    def alike(self, positive: NDArray[np.bool_]) -> tuple[float, float]:
+        """Return the share of people with the more frequent decision, before and after."""
+        before, after = self._volumes(positive)
+        return max(before, 1 - before), max(after, 1 - after)
+
+    def _volumes(self, positive: NDArray[np.bool_]) -> tuple[float, float]:
+        before, after = (
+            float(np.average(decided, weights=self.weight))
+            for decided in (self.base.decisions, positive)
+        )
+        return before, after
 
     def accuracy(self, decisions: Decisions) -> float:
         """Return the weighted accuracy; NaN where true labels are unknown."""

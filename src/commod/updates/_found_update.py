@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -31,8 +31,7 @@ from commod._evidence.task import N_FOLDS, EvidenceTask, with_bounds
 from commod._record import CountedUpdate
 from commod._solvers.concepts import Concepts, by_column
 from commod._solvers.threads import single_blas_thread
-from commod._words.shared import MAX_CHANGED
-from commod._words.update import LEVEL, MAX_ALIKE
+from commod._words.update import LEVEL
 from commod.exceptions import SeenRowsWarning
 from commod.metrics._constraint import Constraint
 from commod.scorecard import (
@@ -71,6 +70,7 @@ class Expectation:
     - `change_rate`, `accuracy`: the share of changes, and the accuracy.
     - `values`: the metric of each stated constraint by its name.
     - `is_reached`: whether all bounds are expected to hold.
+    - `base_values`: as `values`, of the base model on the same new people.
     """
 
     fairness: float
@@ -79,18 +79,24 @@ class Expectation:
     accuracy: float
     values: dict[str, float]
     is_reached: bool
+    base_values: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def unknown(cls, constraints: Sequence[Constraint]) -> Expectation:
         """Return that nothing can be expected."""
         nan = float("nan")
         values = {one.name: nan for one in constraints}
-        return cls(nan, (nan, nan), nan, nan, values, is_reached=False)
+        return cls(nan, (nan, nan), nan, nan, values, is_reached=False, base_values=values)
 
     @property
     def is_known(self) -> bool:
         """Return whether anything can be expected."""
         return not np.isnan(self.fairness)
+
+    @property
+    def base_fairness(self) -> float:
+        """Return the fairness to expect of the base model; NaN where it is not known."""
+        return next(iter(self.base_values.values()), float("nan"))
 
     @property
     def other_values(self) -> list[float]:
@@ -268,6 +274,7 @@ def with_expectation(fitted: FittedUpdate) -> FittedUpdate:
         is_right = (task.positive ^ (fitted.found.score(task) > fitted.found.cut)) == task.label
         accuracy = float(np.average(is_right, weights=task.weight))
     names = [one.name for one in task.constraints]
+    base = task.expected(task.base_rates[:, None])[:, 0].tolist()
     expectation = Expectation(
         fairness=float(stop.expected[0]),
         values=dict(zip(names, stop.expected.tolist(), strict=True)),
@@ -275,26 +282,9 @@ def with_expectation(fitted: FittedUpdate) -> FittedUpdate:
         change_rate=stop.n_changed / fitted.n_people,
         accuracy=accuracy,
         is_reached=stop.is_reached,
+        base_values=dict(zip(names, base, strict=True)),
     )
     return fitted._replace(expectation=expectation)
-
-
-def is_degenerate(
-    before: NDArray[np.bool_],
-    after: NDArray[np.bool_],
-    people: NDArray[np.float64] | None = None,
-) -> bool:
-    """Return whether new decisions (n,) are no correction of the old ones: nothing is promised.
-
-    Either more than `MAX_CHANGED` of them change, or a share of `MAX_ALIKE` become alike that were
-    not. Decisions that are all alike are fair whatever the base model is, and help nobody. A row
-    is one person, or stands for `people` (n,).
-    """
-    if np.average(before != after, weights=people) > MAX_CHANGED:
-        return True
-    rates = (float(np.average(decided, weights=people)) for decided in (before, after))
-    old, new = (max(rate, 1 - rate) for rate in rates)
-    return bool(new >= MAX_ALIKE > old)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -29,7 +29,6 @@ from commod.updates._found_update import (
     card_decisions,
     fit_direction,
     found_card,
-    is_degenerate,
 )
 from commod.updates._problem import FitProblem
 
@@ -51,7 +50,7 @@ def fit_promise(problem: FitProblem) -> tuple[FittedUpdate, PromiseTest]:
     base = held_out.rows.base.decisions
     decisions = [card_decisions(held_out, found_card(one.problem, one.found)) for one in tested]
     tables: list[Table] = [held_out.compared.counts(decided) for decided in decisions]
-    degenerate = [is_degenerate(base, decided) for decided in decisions]
+    degenerate = [held_out.rows.is_degenerate(decided) for decided in decisions]
     unchanged = held_out.compared.counts(base)
     confidence = float(asked.confidence)
     target = asked.target
@@ -130,7 +129,7 @@ def fairest_first(updates: Sequence[FittedUpdate]) -> list[FittedUpdate]:
         fairness = problem.rows.fairness(constraint, base ^ changed)
         if not np.isnan(fairness):
             unfairness = -fairness if constraint.higher_is_fairer else fairness
-            degenerate = is_degenerate(base, base ^ changed, problem.rows.people)
+            degenerate = problem.rows.is_degenerate(base ^ changed)
             tested.append((degenerate, unfairness, problem.rows.count(changed), one))
     kept: list[FittedUpdate] = []
     fewest = np.inf

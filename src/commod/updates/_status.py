@@ -6,6 +6,7 @@ What is measured here becomes the facts of `commod._words.update`, which has the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from commod.metrics._language import FairnessConstraint
 from commod.metrics._people import People, group_shares, is_kept
 from commod.scorecard import crossing_ends, edited_scores
 from commod.updates._fit_rows import ComparedText, FitRows
+from commod.updates._found_update import Expectation
 from commod.updates._interface import Decisions
 from commod.updates._problem import FitProblem, proven_limit
 
@@ -79,6 +81,15 @@ def goals_of(
     return tuple(goals)
 
 
+def expected_goals(goals: Sequence[Goal], expected: Expectation) -> tuple[Goal, ...]:
+    """Return goals with what is expected of the update and of the base model on new people."""
+    values, base = expected.values, expected.base_values
+    return tuple(
+        replace(goal, expected=values[name], base_expected=base.get(name, np.nan))
+        for goal, name in zip(goals, values, strict=True)
+    )
+
+
 def n_small_terms(n_people: NDArray[np.intp], points: NDArray[np.float64]) -> int:
     """Return how many terms with points fewer than `MIN_CATEGORY_SIZE` people share.
 
@@ -110,16 +121,22 @@ def _other_values(problem: FitProblem, values: Values) -> list[float]:
 
 
 def needed_changes(
-    problem: FitProblem, values: Values, limit: float, known: tuple[float, float], *, is_loss: bool
+    problem: FitProblem,
+    values: Values,
+    fairness: float,
+    limit: float,
+    known: tuple[float, float],
+    *,
+    is_loss: bool,
 ) -> NeededChanges:
-    """Return the fewest changes that the same fairness needs.
+    """Return the fewest changes that a fairness needs, with the bounds that the `values` keep.
 
     `limit` is their share. `known` are the shares of people of a known group who change, and who
     have to. If `is_loss`, most changes are losses, and the limit of gains alone is given too.
     """
     if problem.rows.is_weighted:
         return NeededChanges(is_weighted=True)
-    same, fairness = same_fairness(problem, values), values[problem.constraint.name]
+    same = same_fairness(problem, values)
     gains_only = None
     if is_loss and problem.asked.direction == "any":
         raising_is_a_gain = problem.asked.raising_is_a_gain
@@ -133,6 +150,7 @@ def needed_changes(
         known_changed=known[0],
         known_share=float("nan") if is_all_known else known[1],
         gains_only=gains_only,
+        for_target=fairness != values[problem.constraint.name],
     )
 
 

@@ -24,7 +24,7 @@ from commod._evidence.search import Settings
 from commod._evidence.task import Caps
 from commod._record import EditRecord, Request
 from commod._words.shared import ratio_target_text
-from commod._words.update import AskedTarget, Goal, PromiseOutcome, status_text
+from commod._words.update import AskedTarget, Goal, PromiseOutcome, UpdateFacts, status_text
 from commod.bounds._limits import DIRECTIONS
 from commod.constraints import AllOf
 from commod.exceptions import InputError, TargetWarning
@@ -41,7 +41,6 @@ from commod.updates._found_update import (
     columns_of_codes,
     fit_update,
     found_card,
-    is_degenerate,
     ratio_on,
 )
 from commod.updates._interface import read_numbers
@@ -273,7 +272,7 @@ class TargetedUpdate(RatioUpdate):
             self._facts = replace(self._facts, outscoring=outscoring)
         self.target_ = self._target
         rows = problem.rows
-        self._is_degenerate = is_degenerate(rows.base.decisions, decisions, rows.people)
+        self._is_degenerate = rows.is_degenerate(decisions)
         is_met = status.keeps_bounds(problem, self.values_, self._target)
         if expectation is not None:
             is_met = expectation.is_reached and problem.keeps_others(expectation.other_values)
@@ -281,14 +280,20 @@ class TargetedUpdate(RatioUpdate):
         level = float(self.confidence or 0.95)
         self.fairness_interval_ = metric_interval(problem, decisions, level)
         same = status.same_fairness(problem, self.values_)
-        limit = proven_limit(same, self.fairness_) if self.fairness_ > 0 else np.nan
+        fairness = self.fairness_
+        if self._is_degenerate and self._constraint.is_met(fairness, self._target):
+            fairness = self._target  # what it reaches beyond its target is worth nothing
+        limit = proven_limit(same, fairness) if fairness > 0 else np.nan
         self.limit_ = np.nan if np.isinf(limit) else limit
-        self._store_unknown(problem, decisions)
-        self._tell_target(problem, fitted, test)
+        self._store_unknown(problem, decisions, fairness)
+        self._tell_target(problem, decisions, fitted, test)
         self.status_ = status_text(self._facts)
 
-    def _store_unknown(self, problem: FitProblem, decisions: Mask) -> None:
-        """Store on how many known people the figures rest, and what the unknown could be."""
+    def _store_unknown(self, problem: FitProblem, decisions: Mask, fairness: float) -> None:
+        """Store on how many known people the figures rest, and what the unknown could be.
+
+        `limit_` is that of a `fairness`.
+        """
         metrics = [goal.metric for goal in self._facts.goals]
         unknown = status.unknown_people(problem, decisions, metrics)
         known = status.known_shares(problem.rows, decisions, self.limit_)
@@ -296,11 +301,16 @@ class TargetedUpdate(RatioUpdate):
             unknown.n_known, *known, unknown.worst, unknown.is_exact, unknown.calibrated
         )
         is_loss = self.n_losses_ > self.n_gains_
-        limit = status.needed_changes(problem, self.values_, self.limit_, known, is_loss=is_loss)
+        needed = fairness, self.limit_, known
+        limit = status.needed_changes(problem, self.values_, *needed, is_loss=is_loss)
         self._facts = replace(self._facts, limit=limit, unknown=unknown if unknown.n else None)
 
     def _tell_target(
-        self, problem: FitProblem, fitted: FittedUpdate, test: PromiseTest | None
+        self,
+        problem: FitProblem,
+        decisions: Mask,
+        fitted: FittedUpdate,
+        test: PromiseTest | None,
     ) -> None:
         """Add to the facts what was asked and what is expected; `test` is that of a promise."""
         expectation, asked = fitted.expectation, problem.asked
@@ -318,6 +328,8 @@ class TargetedUpdate(RatioUpdate):
             is_missed=is_missed,
             is_reached=self.reached_,
             is_degenerate=self._is_degenerate,
+            is_blocked=fitted.found.stop.is_blocked,
+            alike=problem.rows.alike(decisions),
             needed=needed,
             budget=asked.caps.changes if self._is_budget else None,
             caps={name: cap for name, cap in asdict(asked.caps).items() if cap is not None},
@@ -332,37 +344,41 @@ class TargetedUpdate(RatioUpdate):
         first, *others = self._facts.goals
         is_kept = self._constraint.is_met(self.fairness_, self.target_)
         goals = (replace(first, bound=bound, is_kept=is_kept), *others)
-        expected = zip(goals, self.expected_.values.values(), strict=True)
         rows = problem.rows
         hints = ratio_hints(problem, goals)
         for hint in hints:
             warnings.warn(hint, TargetWarning, stacklevel=5)
         facts = replace(
             self._facts,
-            goals=tuple(replace(goal, expected=value) for goal, value in expected),
+            goals=status.expected_goals(goals, self.expected_),
             target=target,
             n_small_terms=self._n_small_terms,
             notes=(*self._facts.notes, *filter(None, [fitted.optimism]), *hints),
             n_groups=len(rows.is_large_group),
             covered=status.covered_groups(rows),
         )
-        if test is not None:
-            # Small groups are counted on all rows, because half of them are too few to say much.
-            everybody, decisions = test.problem.rows, card_decisions(test.problem, self.scorecard_)
-            self.groups_left_out_ = status.groups_left_out(everybody, decisions)
-            halves = f"on the {everybody.n_people:,} rows of both halves"
-            figures = test.change_rate, test.observed, test.promised, test.n_rows_needed
-            outcome = float(asked.confidence or 0.0), test.failure, *figures
-            others_names = np.flatnonzero(~rows.is_large_group).tolist()
-            facts = replace(
-                facts,
-                rows="held-out rows",
-                promise=PromiseOutcome(*outcome, is_unchanged=test.is_unchanged),
-                left_out=self._left_out(everybody, decisions, halves),
-                covered=status.covered_groups(rows, with_held_out_rows=True),
-                not_covered=tuple(rows.group_names[i] for i in others_names),
-            )
-        self._facts = facts
+        self._facts = facts if test is None else self._with_promise(facts, problem, test)
+
+    def _with_promise(
+        self, facts: UpdateFacts, problem: FitProblem, test: PromiseTest
+    ) -> UpdateFacts:
+        """Return the facts of an update whose promise was tested on the rows of a problem."""
+        # Small groups are counted on all rows, because half of them are too few to say much.
+        everybody, decisions = test.problem.rows, card_decisions(test.problem, self.scorecard_)
+        self.groups_left_out_ = status.groups_left_out(everybody, decisions)
+        halves = f"on the {everybody.n_people:,} rows of both halves"
+        figures = test.change_rate, test.observed, test.promised, test.n_rows_needed
+        outcome = float(problem.asked.confidence or 0.0), test.failure, *figures
+        rows = problem.rows
+        others_names = np.flatnonzero(~rows.is_large_group).tolist()
+        return replace(
+            facts,
+            rows="held-out rows",
+            promise=PromiseOutcome(*outcome, is_unchanged=test.is_unchanged),
+            left_out=self._left_out(everybody, decisions, halves),
+            covered=status.covered_groups(rows, with_held_out_rows=True),
+            not_covered=tuple(rows.group_names[i] for i in others_names),
+        )
 
     # -- applying ---------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from commod._reporting.audit.sentences import (
     MAX_LISTED,
     alternative_text,
     constraint_of,
+    degenerate_text,
     interval,
     loses_accuracy,
     metric_text,
@@ -43,7 +44,14 @@ from commod._text import (
     shorten,
     verb,
 )
-from commod._words.shared import MAX_CHANGED, outscoring_text
+from commod._words.shared import (
+    LEAST_LEFT,
+    MAX_ALIKE,
+    MAX_CHANGED,
+    NEARLY_ALIKE,
+    outscoring_text,
+)
+from commod.metrics._changes import is_degenerate
 
 CHANCE = 0.5  # share of pairs in which the one who changes is the one nearer to the threshold
 MAX_AREA = 0.6  # area under the curve with which the points of small categories may predict a group
@@ -185,14 +193,13 @@ def _bounded(e: MeasuredAudit) -> list[_record.Fairness]:
 def target_on_rows(e: MeasuredAudit) -> Answer:
     """Answer whether all bounds are kept on these rows."""
     answer = _joined([_on_rows(e, metric) for metric in _bounded(e)])
-    if (
-        answer is None
-        or e.changes.n_changes / e.n <= MAX_CHANGED
-        or e.fairness[0].after.value is None
-    ):
+    if answer is None or not degenerate_text(e) or e.fairness[0].after.value is None:
         return answer
     state, text = answer
-    return state, f"{text} This is not a success: more than half of all decisions change (CM205)."
+    why = "more than half of all decisions change (CM205)"
+    if e.changes.n_changes / e.n <= MAX_CHANGED:
+        why = "nearly all decisions become alike (CM206)"
+    return state, f"{text} This is not a success: {why}."
 
 
 def _on_rows(e: MeasuredAudit, metric: _record.Fairness) -> tuple[_record.State, str]:
@@ -410,6 +417,22 @@ def _mostly_the_base_model(e: MeasuredAudit) -> Answer:
         f"{MAX_CHANGED:.0%}: beyond that, it is another model."
     )
     return _passed_if(n / e.n <= MAX_CHANGED), text
+
+
+def _tells_people_apart(e: MeasuredAudit) -> Answer:
+    changed, *shares = e.counted.decision_shares
+    if not changed:
+        return None
+    old, new = (distinct(max(one, 1 - one), 1.0, digits=1, in_percent=True) for one in shares)
+    text = (
+        f"{new} of all decisions are alike after the update, and {old} were before it. This check "
+        f"allows less than {MAX_ALIKE:.0%}, and less than {NEARLY_ALIKE:.0%} where no more than "
+        f"{LEAST_LEFT:.0%} of the rarer decisions are left: beyond that, decisions no longer tell "
+        "people apart."
+    )
+    if max(shares[0], 1 - shares[0]) >= MAX_ALIKE:
+        text = f"{new} of all decisions are alike, but {old} were so before the update."
+    return _passed_if(not is_degenerate(0.0, *shares)), text
 
 
 def _near_limit(e: MeasuredAudit) -> Answer:
@@ -717,6 +740,7 @@ CHECKS = (
     Question("CM203", "As many gains as losses, or more", REASON, _mostly_gains),
     Question("CM204", "Close to the fewest changes possible", INFORMS, _near_limit),
     Question("CM205", "No more than half of all decisions change", BLOCKS, _mostly_the_base_model),
+    Question("CM206", "Decisions do not become alike", BLOCKS, _tells_people_apart),
     Question(
         "CM207", "No counted alternative has fewer wrong decisions", BLOCKS, _no_better_alternative
     ),

@@ -468,6 +468,12 @@ class ShownPeople:
         """Return the counts of the people of known groups."""
         return DecisionCounts(self._cells[1:])
 
+    @property
+    def decision_shares(self) -> tuple[float, float, float]:
+        """Return the shares of changed, formerly positive and now positive decisions of all."""
+        table = self._cells.sum(axis=(0, 1)) / self._cells.sum()
+        return float(table[0, 1] + table[1, 0]), float(table[1].sum()), float(table[:, 1].sum())
+
     @cached_property
     def unknown(self) -> DecisionCounts | None:
         """Return people of unknown groups, as one group: in totals only. None without any."""

@@ -13,14 +13,16 @@ from commod._reporting.audit.figures import MeasuredAudit, outcomes_of
 from commod._reporting.audit.people import DecisionCounts
 from commod._text import MAX_LISTED_GROUPS, at_bound, distinct, list_names, n_of, shorten, verb
 from commod._words.shared import (
+    alike_text,
     blind_limit_text,
     most_change_text,
+    no_interval_text,
     outscoring_text,
     rates_text,
     small_group_text,
     true_shares_text,
 )
-from commod._words.update import no_interval_text
+from commod.metrics._changes import is_degenerate
 from commod.metrics._constraint import Constraint, get_constraint
 from commod.metrics._measures import Measure
 
@@ -93,7 +95,7 @@ def why_undefined(e: MeasuredAudit) -> str:
 def answer_of(e: MeasuredAudit) -> tuple[str, ...]:
     """Return what a reader should know first, most important first."""
     sentences = (
-        most_change_text(e.changes.n_changes / e.n),
+        degenerate_text(e),
         _who_changes(e),
         _positive_rates(e),
         _how_decided(e),
@@ -108,6 +110,14 @@ def answer_of(e: MeasuredAudit) -> tuple[str, ...]:
         alternative_text(e),
     )
     return tuple(sentence for sentence in sentences if sentence)
+
+
+def degenerate_text(e: MeasuredAudit) -> str:
+    """Return that most decisions change, or become alike; empty where they do not."""
+    changed, before, after = e.counted.decision_shares
+    if most := most_change_text(changed):
+        return most
+    return alike_text(max(after, 1 - after)) if is_degenerate(changed, before, after) else ""
 
 
 def _unknown(e: MeasuredAudit) -> str:
@@ -216,7 +226,7 @@ def _fairness(e: MeasuredAudit) -> str:
         goal = target_text(metric, after)
         if not metric.is_kept:
             text += f" The target, {goal}, is not reached on these rows."
-        elif most_change_text(e.changes.n_changes / e.n):
+        elif degenerate_text(e):
             text += f" The changed decisions have {goal} on these rows, but this is not a success."
         else:
             text += f" The target, {goal}, is reached on these rows."

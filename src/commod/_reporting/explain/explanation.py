@@ -705,4 +705,5 @@ def expected_of(update: BaseUpdate | None) -> ExpectedOnNewPeople | None:
         accuracy=plain(expected.accuracy),
         low=low,
         high=high,
+        base_fairness=plain(expected.base_fairness),
     )

@@ -20,7 +20,7 @@ from commod._text import (
     shorten,
     verb,
 )
-from commod._words.shared import blind_limit_text, most_change_text
+from commod._words.shared import blind_limit_text, degenerate_check
 
 NO_PROOF = (
     "A target such as 0.8 is a choice that somebody made. Meeting it, or any other number in this "
@@ -189,8 +189,12 @@ def asked_expected_measured(audit: _record.Audit) -> str:
     if (target := audit.request.target) is not None:
         figures.insert(0, f"asked {at_bound(f'{target:g}', fairness.higher_is_fairer)}")
     worse = "below" if fairness.higher_is_fairer else "above"
+    base = ""
+    if audit.expected.base_fairness is not None:
+        value = fairness_number(audit, audit.expected.base_fairness, 3)
+        base = f" The base model is expected to have {value} on new people."
     return (
-        f"{fairness.name}: {', '.join(figures)}. About half of all samples lie {worse} an "
+        f"{fairness.name}: {', '.join(figures)}.{base} About half of all samples lie {worse} an "
         "expectation."
     )
 
@@ -240,8 +244,10 @@ def target_state(audit: _record.Audit) -> tuple[str, str]:
     if fairness is not None and fairness.is_kept is not None and fairness.after.value is not None:
         state = "passed" if fairness.is_kept else "failed"  # the check is about all constraints
     words = {"passed": "reached on these rows", "failed": "not reached on these rows"}
-    if state == "passed" and most_change_text(audit.changes.rate.value or 0.0):
-        return "failed", "met only by changing more than half of all decisions"
+    if state == "passed" and (check := degenerate_check(audit.checks)) is not None:
+        is_most = check.code == "CM205"
+        how = "changing more than half of all" if is_most else "making nearly all"
+        return "failed", f"met only by {how} decisions{'' if is_most else ' alike'}"
     return (state, words[state]) if state in words else ("", "")
 
 
