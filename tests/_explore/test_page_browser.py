@@ -11,6 +11,7 @@ import pytest
 
 import commod
 from commod import ControlledDebiaser, ScoreColumn, explore
+from commod._explore.edits import without_warnings
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 N = 400
@@ -275,3 +276,75 @@ def test_a_wrong_request_is_said_and_nothing_changes(visit, expect):
     tab.keyboard.press("Tab")
     expect(tab.locator("#error")).to_contain_text("target")
     assert lead(tab) == before and not tab.locator("#job").is_visible()
+
+
+# ---------------------------------------------------------------------------------------------
+# Random series of actions by mouse and keyboard, and what is saved in the end
+
+
+def key_of(*keys):
+    return lambda control, random: control.press(str(random.choice(keys)))
+
+
+def type_points(control, random):
+    control.fill(str(random.integers(1, 30) / 100))
+    control.press("Enter")
+
+
+def choose_direction(control, random):
+    control.select_option(str(random.choice(["any", "gains_only", "losses_only"])))
+
+
+ACTIONS = [  # controls, and what the hand does with one of them
+    ("#terms input[type=number]", type_points),
+    ("#terms input[type=range]", key_of("Home", "End", "PageUp")),
+    ("#terms [id^=pin-]", lambda control, _: control.click()),
+    ("#direction", choose_direction),
+    ("#move-target", key_of("PageUp", "PageDown", "Home")),
+    ("#locked input", lambda control, _: control.click()),
+    ("#history button", lambda control, _: control.click()),
+    (".pick:visible", key_of("Enter", " ")),
+    ("[data-act=refit]", key_of("Enter")),
+]
+CHANGES = re.compile("/(edit|fit|go|refit)$")
+
+
+def act_at_random(tab, random):
+    """Do some actions, one after the other."""
+    sent, done = [], []
+    tab.on("request", lambda request: sent.append(1) if CHANGES.search(request.url) else None)
+    tab.on("response", lambda answer: done.append(1) if CHANGES.search(answer.url) else None)
+    for i, place in enumerate(random.integers(len(ACTIONS), size=12).tolist()):
+        tab.get_by_label("Your name").fill(f"Ada {i // 3}")
+        where, action = ACTIONS[place]
+        found = tab.locator(where)
+        if n_found := found.count():
+            action(found.nth(int(random.integers(n_found))), random)
+        tab.wait_for_timeout(300)  # a slider rests before its change goes out
+        while len(done) < len(sent):
+            tab.wait_for_timeout(50)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_saved_after_random_actions_is_made_again_by_the_saved_python(
+    browser, tmp_path, monkeypatch, seed
+):
+    update, X, y, groups = hostile_update()
+    with explore(update, X, y, sensitive_features=groups) as served:
+        tab = browser.new_page(accept_downloads=True)
+        tab.set_default_timeout(60_000)
+        tab.goto(served.url)
+        tab.wait_for_selector("#terms input")
+        act_at_random(tab, np.random.default_rng(seed))
+        with tab.expect_download() as saved:
+            tab.get_by_role("button", name="Save", exact=True).click()
+        with zipfile.ZipFile(saved.value.path()) as archive:
+            files = {one: archive.read(one) for one in archive.namelist()}
+        steps = tab.locator("#history li").count()
+        tab.close()
+    assert steps > 3
+    monkeypatch.chdir(tmp_path)
+    with without_warnings():  # threads of the page may still use it
+        code = files.pop("history.py").decode()
+        exec(code, {"model": ScoreColumn("score"), "X": X, "y": y, "groups": groups})
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files

@@ -206,9 +206,8 @@ def test_two_candidates_are_compared_by_group_and_in_words():
     session.edit(2, {"town": "drop"})
     kept, present = (one.now.after for one in (session._kept, session.draft))
     before = session.draft.base.fitted.before
-    rows = session.state()["compared"]["groups"].rows
-    for row in rows:
-        name, *counts = (cell.text for cell in row)
+    rows = session.state()["compared"]["groups"]
+    for name, *counts in rows:
         here = name == GROUPS
         expected = [
             np.ones(N, dtype=bool),
@@ -578,7 +577,7 @@ class SeriesOfActions(RuleBasedStateMachine):
     @rule()
     def keep(self):
         self.left -= 1
-        assert self.session.keep()["compared"]["groups"].rows
+        assert self.session.keep()["compared"]["groups"]
 
     @precondition(lambda self: not self.left)
     @rule()
@@ -645,8 +644,8 @@ def test_another_target_replaces_the_bound_of_a_stated_constraint():
 
 def test_the_map_has_a_dot_for_each_target_and_accuracy_where_labels_are_known():
     session = session_of()
-    curve = session.trade_off()["trade_off"]
-    targets = [pick["target"] for pick in curve["picks"]]
+    curve, _ = session.trade_off()["trade_off"]
+    targets = [step.target for step in curve.steps if step.target is not None]
     assert targets == sorted(targets) and UPDATE.base_fairness_ < targets[0] < targets[-1] <= 1
     right = float((UPDATE.predict(X) == Y).mean())
     assert f"{100 * right:.1f}% right" in with_html(session.trade_off())["html"]

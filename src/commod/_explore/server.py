@@ -20,7 +20,7 @@ import secrets
 import socket
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from html import escape
@@ -50,22 +50,12 @@ FILES = {
     "explore.js": ("explore.js", "text/javascript; charset=utf-8"),
     "explore.css": ("explore.css", "text/css; charset=utf-8"),
 }
-ACTIONS = {
-    "state": ("seen",),
-    "preview": ("edits", "offset", "request"),
-    "edit": ("version", "edits", "offset", "by", "note"),
-    "go": ("version", "place"),
-    "fit": ("version", "request", "by", "note"),
-    "refit": ("version", "by", "note"),
-    "terms": ("search",),
-    "segments": (),
-    "differences": (),
-    "trade_off": (),
-    "wishes": (),
-    "person": ("row", "id"),
-    "keep": ("version",),
-    "save": ("by",),
-    "python": ("by",),
+ACTIONS = {  # methods of the session, with what each takes
+    name: inspect.signature(getattr(Session, name)).parameters
+    for name in (
+        *("state", "preview", "edit", "go", "fit", "refit", "keep", "save", "python"),
+        *("terms", "segments", "differences", "trade_off", "wishes", "person"),
+    )
 }
 VIEWS = (  # of an answer; the page gets them as HTML
     *("bar", "screen", "card", "request", "history", "compared"),
@@ -204,15 +194,13 @@ class PageRequest(BaseHTTPRequestHandler):
         """Return the status and the answer of an action."""
         try:
             given = read_object(body, "a request", MAX_REQUEST)
-            unknown = [key for key in given if key not in ACTIONS[name]]
-            if unknown:
-                return 400, {"error": f"{name} does not take {unknown[0][:40]!r}."}
-            action: Callable[..., dict[str, Any]] = getattr(self.server.session, name)
-            needed = inspect.signature(action).parameters.items()
-            missing = [key for key, one in needed if one.default is one.empty and key not in given]
-            if missing:
-                return 400, {"error": f"{name} lacks {missing[0]!r}."}
-            return 200, with_html(action(**given))
+            for key in given:
+                if key not in ACTIONS[name] or key == "self":
+                    return 400, {"error": f"{name} does not take {key[:40]!r}."}
+            for key, one in ACTIONS[name].items():
+                if one.default is one.empty and key not in (*given, "self"):
+                    return 400, {"error": f"{name} lacks {key!r}."}
+            return 200, with_html(getattr(self.server.session, name)(**given))
         except VersionConflictError as error:
             return 409, {"error": str(error)}
         except CommodError as error:

@@ -119,7 +119,7 @@ class Session:
             "step": step,
             "words": plain(draft.words),
             "bar": {"place": place, "is_last": place + 1 == len(drafts)},
-            "history": views.history_view(drafts, place),
+            "history": {"steps": views.history_lines(drafts), "place": place},
             "screen": views.screen_view(draft),
             "card": views.terms_view(draft, earlier),
             "request": request_view(draft),
@@ -301,7 +301,7 @@ class Session:
 
     def trade_off(self) -> dict[str, Any]:
         """Return changes against fairness with the present point."""
-        return self._slower_part("trade_off", views.trade_off_view)
+        return self._slower_part("trade_off", lambda draft: draft.trade_off)
 
     def wishes(self) -> dict[str, Any]:
         """Return what the wishes of the request cost in changes; each call fits without one more.
@@ -331,7 +331,7 @@ class Session:
             return str(error)
         return fitted.audit.changes.n_changes, fitted.now.is_reached
 
-    def _slower_part(self, name: str, view: Callable[[Draft], dict[str, Any]]) -> dict[str, Any]:
+    def _slower_part(self, name: str, view: Callable[[Draft], Any]) -> dict[str, Any]:
         """Return a view of the present draft, or that another draft has taken its place."""
         with self._lock:
             version, draft = self._version, self.draft
@@ -350,7 +350,7 @@ class Session:
         explanation = self.draft.explanation
         if id is not None and explanation.index is not None:
             id = next((one for one in explanation.index if str(one) == str(id)), id)
-        return {"person": views.person_view(explanation.person(row, id=id))}
+        return {"person": explanation.person(row, id=id)}
 
     def keep(self, version: Any = None) -> dict[str, Any]:
         """Keep the present draft, to compare others with it."""

@@ -5,7 +5,7 @@ Templates of the page show them, escaped. The page computes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -13,9 +13,7 @@ import numpy as np
 
 from commod._explore.draft import Draft
 from commod._record import Audit
-from commod._reporting.explain import Person
-from commod._reporting.render import explanation_tables, tables, texts
-from commod._reporting.render.tables import Cell, ReportTable
+from commod._reporting.render import explanation_tables, texts
 from commod._text import count, n_of, number, percent, plain, points
 from commod._words.shared import EVIDENCE, POSITIVE_POINTS
 from commod.exceptions import InputError
@@ -33,8 +31,7 @@ def screen_view(draft: Draft) -> Plain:
         "audit": audit,
         "reached": draft.now.is_reached,
         "verdict": _verdict(draft),
-        "offers_gains_only": _may_ask_for_gains_only(draft),
-        "summary": _summary(audit),
+        "is_gains_only": draft.base.update._fitted_param("direction") == "gains_only",
         "figures": _figures(audit),
         "sentences": [text for text in sentences if text],
     }
@@ -47,22 +44,6 @@ def _verdict(draft: Draft) -> str:
     if draft.now.expected is None or is_budget:
         return f"is {no}reached"
     return f"is {no}expected on new people"
-
-
-def _may_ask_for_gains_only(draft: Draft) -> bool:
-    """Return whether people lose although the request may ask for gains only."""
-    is_asked = draft.base.update._fitted_param("direction") == "gains_only"
-    return draft.audit.changes.n_losses > 0 and not is_asked
-
-
-def _summary(audit: Audit) -> str:
-    """Return the losses, the gains and the fairness in one short line."""
-    fairness, changes = texts.asked_fairness(audit), audit.changes
-    words = [f"▼ {count(changes.n_losses)} lose", f"▲ {count(changes.n_gains)} gain"]
-    if fairness is not None and fairness.after.value is not None:
-        value = texts.fairness_number(audit, fairness.after.value)
-        words.append(f"{plain(fairness.metric)} {value}")
-    return " · ".join(words)
 
 
 def _figures(audit: Audit) -> list[Plain]:
@@ -195,27 +176,6 @@ def segments_view(draft: Draft) -> Plain:
     return {"table": table, "sentences": texts.described_changes(segments)}
 
 
-def trade_off_view(draft: Draft) -> Plain:
-    """Return changes, and accuracy, against fairness with the place of the present point.
-
-    `picks` are the other points: their targets, their places, and what is said of them.
-    """
-    curve, place = draft.trade_off
-    picks = [
-        {
-            "target": step.target,
-            "place": i,
-            "words": plain(
-                f"Fit for the target {number(step.target, 3)}: {count(step.n_changes)} changes, "
-                f"{curve.metric} {number(step.fairness)} with the present points"
-            ),
-        }
-        for i, step in enumerate(curve.steps)
-        if step.target is not None
-    ]
-    return {"curve": curve, "place": place, "picks": picks}
-
-
 Price = tuple[int, bool] | str  # changes and whether the target is reached, or why neither is known
 
 
@@ -260,18 +220,6 @@ def history_lines(drafts: Sequence[Draft]) -> list[tuple[str, str, str]]:
     return lines
 
 
-def history_view(drafts: Sequence[Draft], place: int) -> Plain:
-    """Return the steps of the history with their names, reasons and figures."""
-    return {"steps": history_lines(drafts), "place": place}
-
-
-def person_view(person: Person) -> Plain:
-    """Return why one decision changed or stayed."""
-    reasons = [one.text for one in person.contributions if one.points]
-    alternatives = [one.text for one in person.kept_by]
-    return {"sentence": person.sentence, "reasons": reasons, "alternatives": alternatives}
-
-
 def compared_view(kept: Draft | None, present: Draft) -> Plain | None:
     """Return two drafts side by side: figures of the first screen, and who differs by group."""
     if kept is None:
@@ -286,34 +234,8 @@ def compared_view(kept: Draft | None, present: Draft) -> Plain | None:
     return {
         "rows": [*rows, ["Terms with points", *n_terms]],
         "sentence": sentence,
-        "groups": _differing(kept, present),
+        "groups": [[name, *map(count, counts)] for name, counts in present.differing(kept)],
     }
-
-
-GROUP_COUNTS = (
-    "People",
-    "Decided differently",
-    "Gain with the kept one only",
-    "Gain with the present one only",
-    "Lose with the kept one only",
-    "Lose with the present one only",
-)
-
-
-def _differing(kept: Draft, present: Draft) -> ReportTable:
-    return tables.table_of(
-        "differing",
-        "People whom the two decide differently, by group.",
-        present.differing(kept),
-        (
-            ("Group", lambda row: tables.text(row[0])),
-            *((name, _count_at(i)) for i, name in enumerate(GROUP_COUNTS)),
-        ),
-    )
-
-
-def _count_at(i: int) -> Callable[[tuple[str, list[int]]], Cell]:
-    return lambda row: tables.figure(row[1][i])
 
 
 def differences_view(kept: Draft | None, present: Draft) -> Plain:
