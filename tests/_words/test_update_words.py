@@ -127,7 +127,7 @@ CASES = {
     "no promise: unfair": promised(failure="unfair", after=0.75, observed=0.75),
     "no promise: unfair, no update is kept": changing(
         replace(
-            promised(failure="unfair", after=0.617, observed=0.6, is_unchanged=True),
+            promised(failure="unfair", after=0.617, observed=0.6),
             accuracy=(0.84, 0.84),
         ),
         0,

@@ -122,8 +122,7 @@ class PromiseOutcome:
     """How a promise was tested: why it failed (empty if it holds), and the figures of the test.
 
     `observed` and `promised` are the fairness of the first tested update on the held-out rows, and
-    its bound for new people. `n_rows_needed` would be enough. `is_unchanged` says that no tested
-    update was kept.
+    its bound for new people. `n_rows_needed` would be enough.
     """
 
     confidence: float
@@ -132,7 +131,6 @@ class PromiseOutcome:
     observed: float = NAN
     promised: float = NAN
     n_rows_needed: float = NAN
-    is_unchanged: bool = False
 
 
 @dataclass(frozen=True)
@@ -310,13 +308,10 @@ def _broken_promise_text(facts: UpdateFacts) -> str:
     test = facts.promise
     if test is None or not test.failure:
         return ""
-    text = f"Nothing is promised for new people: {_failure_text(facts, test)}"
-    if test.is_unchanged:
-        text += (
-            " The fairest update that was fitted is not fairer than the base model on the held-out "
-            "rows, so all base decisions stay."
-        )
-    return text
+    return (
+        f"Nothing is promised for new people: {_failure_text(facts, test)} This update is that of "
+        "a fit without confidence, on all rows."
+    )
 
 
 def _failure_text(facts: UpdateFacts, test: PromiseOutcome) -> str:
@@ -343,7 +338,7 @@ def _failure_text(facts: UpdateFacts, test: PromiseOutcome) -> str:
 def _missed_text(facts: UpdateFacts) -> str:
     """Return that a target is not expected, or not reached, and why."""
     target = facts.target
-    if target is None or facts.promise is not None:
+    if target is None or (facts.promise is not None and not facts.promise.failure):
         return ""
     texts = []
     is_unknown = target.is_expectation and not target.is_known
@@ -576,10 +571,8 @@ def _target_line(facts: UpdateFacts) -> str:
         return ""
     asked = f"Target: {_goals_text(facts)}"
     covered = _covered(facts)
-    if promise is not None:
+    if promise is not None and not promise.failure:
         with_confidence = f"with confidence {promise.confidence:g} {covered}".rstrip()
-        if promise.failure:
-            return f"{asked} for new people {with_confidence}."
         return (
             f"{facts.goals[0].text} is promised for new people {with_confidence}. You have to "
             "check that the rows are new to the base model, and that new people come from the same "

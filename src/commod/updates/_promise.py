@@ -3,8 +3,8 @@
 1. Split the rows in two halves, by their hash.
 2. On the fit half, find points for the target, and count cuts from the target up to parity.
 3. On the held-out half, test their promises, the fairest update on the fit half first.
-4. Keep the last update before the first failure. If the first test fails, keep the first update if
-   it is fairer than the base model on the held-out half; otherwise, keep r = 1.
+4. Keep the last update before the first failure. If the first test fails, nothing is promised, and
+   the fit goes on as without `confidence`: the fairest update is the largest one.
 
 Every choice before the tests uses the fit half only. The held-out half is new to all of them, so
 they do not change the error of a promise.
@@ -13,7 +13,6 @@ they do not change the error of a promise.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -39,7 +38,10 @@ N_TESTED_TARGETS = 24  # between the target and parity, for the updates that a p
 
 
 def fit_promise(problem: FitProblem) -> tuple[FittedUpdate, PromiseTest]:
-    """Return the cheapest update whose promise holds, and how its promise was tested."""
+    """Return the cheapest update whose promise holds, and how promises were tested.
+
+    Where none holds, the test says why, and the update is not one to hand over.
+    """
     with single_blas_thread:
         fit_half, held_out = _halves(problem)
         tested = fairest_first(cut_path(fit_half))
@@ -51,21 +53,17 @@ def fit_promise(problem: FitProblem) -> tuple[FittedUpdate, PromiseTest]:
     decisions = [card_decisions(held_out, found_card(one.problem, one.found)) for one in tested]
     tables: list[Table] = [held_out.compared.counts(decided) for decided in decisions]
     degenerate = [held_out.rows.is_degenerate(decided) for decided in decisions]
-    unchanged = held_out.compared.counts(base)
+    unchanged: Table = held_out.compared.counts(base)
     confidence = float(asked.confidence)
     target = asked.target
     kept, failure = choose_update(constraint, tables, unchanged, target, confidence, degenerate)
-    fitted = tested[kept or 0]
-    if kept is None:  # no decision changes
-        fitted = fitted._replace(found=replace(fitted.found, cut=np.inf))
-    table: Table = unchanged if kept is None else tables[kept]
+    table = unchanged if kept is None else tables[kept]
     factor = rows_factor(constraint, *table, target, confidence)
     observed = constraint.value_from_counts(*tables[0])
-    return fitted, PromiseTest(
+    return tested[kept or 0], PromiseTest(
         held_out=held_out,
         problem=first.on(problem.rows, fit_half.encoding),  # the terms that have points
         failure=failure,
-        is_unchanged=kept is None,
         n_rows_needed=factor * 2 * len(held_out.rows),
         observed=float("nan") if observed is None else float(observed),
         promised=promised_fairness(constraint, *tables[0], confidence),
@@ -145,7 +143,6 @@ class PromiseTest(NamedTuple):
     """How a promise was tested on the `held_out` rows; `problem` is that of all rows.
 
     - `failure`: why the promise of the first update failed; empty where there is a promise.
-    - `is_unchanged`: whether no decision changes, because no update is better.
     - `n_rows_needed`: the number of rows that the promise would need.
     - `observed`, `promised`: the fairness of the first tested update on the held-out rows, and its
       bound for new people. `change_rate`: its share of changes there.
@@ -154,7 +151,6 @@ class PromiseTest(NamedTuple):
     held_out: FitProblem
     problem: FitProblem
     failure: Failure
-    is_unchanged: bool
     n_rows_needed: float
     observed: float
     promised: float

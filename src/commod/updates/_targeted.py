@@ -226,7 +226,8 @@ class TargetedUpdate(RatioUpdate):
             "change_rate": [n / fitted.n_people for n in (found.fewest, found.stop.n_changed)],
             "n_terms": [self.scorecard_.n_terms_used] * 2,
         }
-        self._store_figures(problem if test is None else test.held_out, fitted, test)
+        is_promised = test is not None and not test.failure
+        self._store_figures(test.held_out if test and is_promised else problem, fitted, test)
 
     def _store_card(self, problem: FitProblem, card: Scorecard) -> None:
         """Store a scorecard with what follows from it: its nearness, and terms of few people."""
@@ -363,18 +364,20 @@ class TargetedUpdate(RatioUpdate):
         self, facts: UpdateFacts, problem: FitProblem, test: PromiseTest
     ) -> UpdateFacts:
         """Return the facts of an update whose promise was tested on the rows of a problem."""
+        figures = test.change_rate, test.observed, test.promised, test.n_rows_needed
+        outcome = float(problem.asked.confidence or 0.0), test.failure, *figures
+        facts = replace(facts, promise=PromiseOutcome(*outcome))
+        if test.failure:  # figures are those of a fit on all rows
+            return facts
         # Small groups are counted on all rows, because half of them are too few to say much.
         everybody, decisions = test.problem.rows, card_decisions(test.problem, self.scorecard_)
         self.groups_left_out_ = status.groups_left_out(everybody, decisions)
         halves = f"on the {everybody.n_people:,} rows of both halves"
-        figures = test.change_rate, test.observed, test.promised, test.n_rows_needed
-        outcome = float(problem.asked.confidence or 0.0), test.failure, *figures
         rows = problem.rows
         others_names = np.flatnonzero(~rows.is_large_group).tolist()
         return replace(
             facts,
             rows="held-out rows",
-            promise=PromiseOutcome(*outcome, is_unchanged=test.is_unchanged),
             left_out=self._left_out(everybody, decisions, halves),
             covered=status.covered_groups(rows, with_held_out_rows=True),
             not_covered=tuple(rows.group_names[i] for i in others_names),
@@ -421,11 +424,14 @@ def find_asked(
     if not asks_promise and not keeps_columns:
         problem.rows.columns.clear()  # they are large
     part = point_problem(problem) if people is None else problem
+    test = None
     if asks_promise:
-        return fit_promise(part)
+        fitted, test = fit_promise(part)
+        if not test.failure:
+            return fitted, test
     if part is not problem:
         people = AllPeople(problem)
-    return fit_update(part, people), None
+    return fit_update(part, people), test
 
 
 def set_target(update: Targeted, target: float) -> Targeted:
