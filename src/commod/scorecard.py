@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from commod._data.arrays import Mask
-from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.encoding import (
     Encoding,
@@ -43,6 +42,9 @@ __all__ = [
     "new_decisions",
     "on_their_side",
 ]
+
+if TYPE_CHECKING:
+    from commod._data.base_model import BaseScores
 
 MARGIN_COLUMN = "base margin"  # column of the margin, for COMMOD with `reads_score`
 DISTANCE_COLUMN = "distance from the threshold"  # column of |score − threshold|
@@ -518,6 +520,7 @@ def new_decisions(base: BaseScores, ratio: NDArray[np.float64]) -> NDArray[np.bo
     Examples
     --------
     >>> import numpy as np
+    >>> from commod._data.base_model import BaseScores
     >>> base = BaseScores(np.array([[0.8, 0.2], [0.5, 0.5]]), 0.5, is_for_positive=False)
     >>> base.decisions, new_decisions(base, np.array([-1.0, -1.0]))
     (array([ True,  True]), array([False,  True]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
@@ -157,7 +157,7 @@ def with_options(*examples: str) -> Callable[[Callable[[Any], None]], Any]:
                     raise
                 raise InputError(f"{' or '.join(names[error.parameter])}: {error}") from error
 
-        parameters = list(_parameters(described, fields))
+        parameters = list(_parameters(_hints(described), fields))
         decorated: Any = run
         decorated.__signature__ = inspect.Signature(parameters)
         decorated.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -167,8 +167,13 @@ def with_options(*examples: str) -> Callable[[Callable[[Any], None]], Any]:
     return decorate
 
 
-def _parameters(described: Any, fields: Sequence[Any]) -> Iterator[inspect.Parameter]:
-    hints = get_type_hints(described)
+@cache
+def _hints(described: type) -> dict[str, Any]:
+    """Return the types of all options, read once for all commands."""
+    return get_type_hints(described)
+
+
+def _parameters(hints: dict[str, Any], fields: Sequence[Any]) -> Iterator[inspect.Parameter]:
     for field in fields:
         hint, told = hints[field.name], field.metadata
         default = None if field.default is dataclasses.MISSING else field.default

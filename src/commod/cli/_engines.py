@@ -6,12 +6,14 @@ import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from commod._io.tables import StoredTable
 from commod._text import did_you_mean
 from commod.cli._options import MOST_ROWS, Options
 from commod.exceptions import InputError
+
+if TYPE_CHECKING:
+    from commod._io.tables import StoredTable
 
 ENGINES = ("auto", "memory", "duckdb", "spark")
 NAMES = {"memory": "memory", "duckdb": "DuckDB", "spark": "Spark"}

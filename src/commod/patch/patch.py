@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from commod._data.columns import check_text
 from commod._data.parameters import check_flag
@@ -29,8 +29,10 @@ from commod.patch.frames import (
     revert_from,
 )
 from commod.patch.pairing import contradictions, shipped_of
-from commod.patch.verification import Verification, verify_against
 from commod.scorecard import Scorecard
+
+if TYPE_CHECKING:
+    from commod.patch.verification import Verification
 
 PREFIX = "commod_"
 MOST_NAMED = 10  # fields that differ, in one message
@@ -306,6 +308,8 @@ class Patch:
         estimator : classifier, default=None
             The base model, to compare its fingerprint.
         """
+        from commod.patch.verification import verify_against
+
         return verify_against(self.content, X, sensitive_features, estimator)
 
     def diff(self, other: Patch) -> list[str]:
