@@ -206,7 +206,7 @@ def test_what_does_not_go_is_refused_before_rows_are_read(lake, call):
         (("--engine", "ducks"), ("--engine 'ducks' is not one of", "duckdb")),
         (("--engine", "sparks"), ("'sparks' is not one of", "Did you mean 'spark'")),
         (("--engine", "spark", "--type", "age=text"), ("--type", "--engine duckdb")),
-        (("--engine", "duckdb", "--key", "race"), ("'race' is named by",)),
+        (("--engine", "duckdb", "--ignore", "y"), ("'y' is named by",)),
     ):
         code, _, err = call("debias", "lake/*.parquet", *FIT, *options)
         assert code == 2 and err.count("\n") == 1, options
@@ -237,7 +237,7 @@ def test_a_column_that_determines_the_group_is_refused(lake, call):
     rows = table()
     rows.assign(side=rows["race"].map({"black": "l", "white": "r"})).to_parquet("copy.parquet")
     code, _, err = call("debias", "copy.parquet", *FIT, "--engine", "duckdb")
-    assert code == 2 and "'side' determines the sensitive group in a sample of" in err
+    assert code == 2 and "--ignore: Column 'side' of X determines the sensitive group" in err
 
 
 # ---------------------------------------------------------------------------------------------

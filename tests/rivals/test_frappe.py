@@ -491,9 +491,9 @@ def test_locked_columns_of_an_array_are_not_read_either(rows):
     assert fit((numbers, y, group), update).term_names_ == ["x1"]
 
 
-def test_a_column_that_tells_the_group_is_warned_about(rows):
+def test_a_column_that_tells_the_group_is_refused(rows):
     X, y, group = rows
-    with pytest.warns(DataWarning, match="'sex' of X determines the sensitive group"):
+    with pytest.raises(InputError, match="'sex' of X determines the sensitive group"):
         fit((X.assign(sex=group), y, group), epochs=0)
     fit((X.assign(sex=group), y, group), locked_features=["sex"], epochs=0)
 

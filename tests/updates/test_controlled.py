@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import sklearn
 from hypothesis import HealthCheck, example, given, settings
@@ -871,10 +872,24 @@ def test_missing_groups_are_refused(model, rows):
         quick_control(model).fit(X, y)
 
 
-def test_a_column_that_is_the_group_is_pointed_out(model, rows):
+def test_a_column_that_is_the_group_is_refused(model, rows):
     X, y, s = rows
-    with pytest.warns(DataWarning, match="determines the sensitive group"):
-        fit(model, (X.assign(race=s), y, s))
+    update = quick_control(model)
+    for values in (s, s.astype("category"), (s == s.iloc[0]) * 1.0, s == s.iloc[0]):
+        with pytest.raises(InputError, match=r"'race' of X determines .* locked_features") as error:
+            update.fit(X.assign(race=values), y, sensitive_features=s)
+        assert error.value.parameter == "locked_features"
+
+
+@pytest.mark.parametrize("kind", [lambda y: y.rename("bought"), lambda y: pl.Series("bought", y)])
+def test_labels_among_the_features_are_refused_by_their_name(model, rows, kind):
+    X, y, s = rows
+    named = kind(pd.Series(np.asarray(y), index=X.index))
+    with pytest.raises(InputError, match="'bought', which holds the true labels y"):
+        quick_control(model).fit(X.assign(bought=np.asarray(y)), named, sensitive_features=s)
+    other = X.assign(bought=np.arange(len(X)) % 2)
+    scored = other.assign(score=model.predict_proba(X)[:, 1])
+    quick_control(ScoreColumn("score")).fit(scored, named, sensitive_features=s)
 
 
 # -- hostile tables -------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from tests.updates.test_fit_frame import FEATURES, people
 
-from commod import ControlledDebiaser, ScoreColumn
+from commod import ControlledDebiaser, ScoreColumn, audit_frame, frontier_frame
 from commod._data import frames
-from commod._data.frames import open_frame
+from commod._data.frames import engine_errors, open_frame
 from commod._data.scored_frames import with_scores
 from commod.constraints import DemographicParity
 from commod.exceptions import CommodError, InputError, InputTypeError, TargetWarning
@@ -207,3 +207,73 @@ def test_values_in_the_names_of_folders_are_text(engine, tmp_path, monkeypatch):
     with with_scores(tmp_path / "it's", model, ["region"], keep=["region"]) as scored:
         scores = open_frame(scored.frame).select(scored.column).collect()[scored.column]
         assert sorted(scores.to_list()) == [0.25, 0.25, 0.5, 0.5]
+
+
+# ---------------------------------------------------------------------------------------------
+# Files that are not what they were, and columns that an update must not read
+
+
+OPENED = {
+    "folder": str,
+    "pattern": lambda folder: str(folder / "*.parquet"),
+    "duckdb": lambda folder: open_connection().sql(f"FROM read_parquet('{folder}/*.parquet')"),
+    "polars": lambda folder: pl.scan_parquet(folder / "*.parquet"),
+    "dataset": lambda folder: pytest.importorskip("pyarrow.dataset").dataset(folder),
+}
+DAMAGE = {
+    "other type": lambda file: TABLE.assign(size="text").to_parquet(file, index=False),
+    "no score": lambda file: TABLE.drop(columns="f").to_parquet(file, index=False),
+    "truncated": lambda file: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2]),
+    "overwritten": lambda file: file.write_bytes(
+        file.read_bytes()[:100] + b"\xff" * 2000 + file.read_bytes()[2100:]
+    ),
+    "no Parquet": lambda file: file.write_bytes(b"id,g,f,y\n" * 9),
+    "all vanished": lambda file: [other.unlink() for other in file.parent.glob("*.parquet")],
+}
+
+
+@pytest.fixture(scope="module")
+def fitted_before():
+    return fit(TABLE, {"features": ["size"]})
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("opened", OPENED)
+def test_files_that_cannot_be_read_are_an_error_of_commod(opened, damage, fitted_before, tmp_path):
+    for i in range(3):
+        TABLE[i::3].to_parquet(tmp_path / f"{i}.parquet", index=False)
+    frame, update = OPENED[opened](tmp_path), fitted_before
+    earlier = update.predict(TABLE[["size", "f"]])
+    DAMAGE[damage](tmp_path / "2.parquet")
+    named = {"sensitive_features": "g", "y_true": "y", "features": ["size"], "key": "id"}
+    for run in (update.fit_frame, lambda *args, **told: frontier_frame(update, *args, **told)):
+        with pytest.raises(CommodError, match=r"Check that its files|there is no such|no score in"):
+            run(frame, **named)
+    assert (update.predict(TABLE[["size", "f"]]) == earlier).all()
+    decided = {"before": "y", "after": "y", "scores_before": "f", "sensitive_features": "g"}
+    if opened not in ("folder", "pattern") and damage not in ("other type", "overwritten"):
+        with pytest.raises(CommodError):
+            audit_frame(frame, **decided)
+
+
+def test_a_bug_of_a_base_model_and_an_interruption_are_no_errors_of_the_files():
+    for error in (ZeroDivisionError("a bug"), duckdb.InterruptException("Ctrl-C")):
+        with pytest.raises(type(error)), engine_errors("lake"):
+            raise error
+    with (
+        pytest.raises(InputError, match="frame='lake' cannot be read: gone"),
+        engine_errors("lake"),
+    ):
+        raise FileNotFoundError("gone.")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_columns_that_an_update_must_not_read_are_refused_as_on_the_command_line(engine):
+    frame = ENGINES[engine](TABLE.assign(side=np.where(TABLE["g"] == "f", 1.5, 0.5)))
+    for parameter, column in (("y_true", "y"), ("sensitive_features", "g"), ("key", "id")):
+        with pytest.raises(InputError, match=f"Column '{column}' is named by {parameter} and by"):
+            fit(frame, {"features": [*FEATURES, column]})
+    with pytest.raises(InputError, match="'side' of X determines the sensitive group"):
+        fit(frame, {"features": [*FEATURES, "side"]})
+    locked = fit(frame, {"features": [*FEATURES, "side"]}, locked_features=["side"])
+    assert "side" not in locked.scorecard_.columns_used

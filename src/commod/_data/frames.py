@@ -6,7 +6,8 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import glob
 from importlib import import_module
@@ -24,8 +25,8 @@ from commod._data.arrays import Floats
 from commod._data.columns import plain
 from commod._data.tables import duplicate_names
 from commod._io.queries import quoted
-from commod._text import did_you_mean, list_names, shown
-from commod.exceptions import InputError, InputTypeError
+from commod._text import did_you_mean, list_names, shorten, shown
+from commod.exceptions import CommodError, InputError, InputTypeError
 
 Frame = TypeVar("Frame", nw.LazyFrame[Any], nw.DataFrame[Any] | nw.LazyFrame[Any])
 
@@ -34,6 +35,9 @@ GLOB = "*?["  # a path with one of these is a pattern
 LISTS = ("sensitive_features", "features")  # parameters that may name several columns
 
 GroupTable = dict[str, list[Any]]
+
+PACKAGES = ("duckdb", "_duckdb", "polars", "pyarrow", "narwhals", "pyspark", "py4j")
+MAX_REASON = 300  # characters of an engine's error
 
 ENGINES = "pandas, polars (lazy too), pyarrow, DuckDB or PySpark"
 
@@ -52,6 +56,28 @@ def as_lazy(frame: Any, way_out: str) -> nw.LazyFrame[Any]:
     raise InputTypeError(
         f"frame must be a table of {ENGINES}; got {type(frame).__name__}. {way_out}"
     )
+
+
+@contextmanager
+def engine_errors(frame: Any) -> Iterator[None]:
+    """Turn an error of the engine that reads a frame, or of its files, into an InputError."""
+    try:
+        yield
+    except (CommodError, ImportError):
+        raise
+    except Exception as error:
+        kinds = [kind for kind in type(error).__mro__ if kind.__module__.split(".")[0] in PACKAGES]
+        is_stopped = any("Interrupt" in kind.__name__ for kind in kinds)
+        if is_stopped or not (kinds or isinstance(error, OSError)):
+            raise
+        what = f"frame={str(frame)!r}" if isinstance(frame, str | os.PathLike) else "The frame"
+        reason = shorten(error, MAX_REASON).rstrip(".")
+        raise InputError(
+            f"{what} cannot be read: {reason}. Check that its files "
+            "are there and whole, that all have the same columns of the same types, and that "
+            "nobody changes them meanwhile. Or load the rows first, and pass these.",
+            parameter="frame",
+        ) from error
 
 
 def no_column(name: str, column: Hashable, schema: Mapping[Any, Any]) -> InputError:
@@ -239,12 +265,7 @@ def _open_parquet(path: str) -> Any:
     if find_spec("duckdb") is not None:
         duckdb, literal = import_module("duckdb"), quoted(path, "'")
         options = "hive_partitioning = true, hive_types_autocast = false"
-        try:
-            return duckdb.sql(f"SELECT * FROM read_parquet({literal}, {options})")
-        except duckdb.Error as error:
-            raise InputError(
-                f"frame={path!r} cannot be read as Parquet: {error}", parameter="frame"
-            ) from error
+        return duckdb.sql(f"SELECT * FROM read_parquet({literal}, {options})")
     if find_spec("polars") is not None:
         polars = import_module("polars")
         frame = polars.scan_parquet(path, hive_partitioning=True)

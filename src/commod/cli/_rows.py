@@ -453,29 +453,6 @@ def check_test_size(test_size: float) -> float:
     return test_size
 
 
-def check_group_not_determined(rows: LoadedRows, where: str = "") -> None:
-    """Refuse a column that determines the group: the patch would hold the sensitive feature.
-
-    `where` names the rows if they are not all rows.
-    """
-    from commod._data.columns import iter_columns
-    from commod._data.groups import read_groups_or_unknown
-    from commod._data.proxies import ProxyTest
-
-    groups = read_groups_or_unknown(rows.groups, len(rows))
-    test = ProxyTest(groups.take(groups.is_known).codings)
-    score = getattr(rows.estimator, "name", None)
-    for column in iter_columns(rows.X, skip=rows.locked):
-        if column.name in rows.locked or column.name == score:
-            continue
-        if test.determines(column.take(groups.is_known)):
-            raise InputError(
-                f"Column {column.name!r} determines the sensitive group{where}, so a patch that "
-                "reads it would hold the sensitive feature. Leave it out: --ignore "
-                f"{column.name!r}."
-            )
-
-
 def _is_identifier(frame: Any, name: str) -> bool:
     """Return whether a column of whole numbers differs from row to row, but for few rows.
 

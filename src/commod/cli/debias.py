@@ -88,14 +88,13 @@ def explore(options: Options) -> None:
     """
     from commod._explore.edits import PeopleOfFit
     from commod._explore.server import open_session, serve
-    from commod.cli._rows import TableReader, check_group_not_determined
+    from commod.cli._rows import TableReader
 
     printer = Printer(options)
     options.constraints_and_target()
     reader = TableReader(options, printer)
     with reader.open() as table:
         rows = reader.load(table).with_group_names(options)
-    check_group_not_determined(rows)
     people = PeopleOfFit(rows.X, rows.y, rows.groups)
     update = _fitted(options, printer, rows)
     session = open_session(update, people, options.named_labels(rows.labels))
@@ -214,10 +213,8 @@ def _fitted(options: Options, printer: Printer, rows: LoadedRows) -> ControlledD
 
 def _fit_in_memory(options: Options, printer: Printer, rows: LoadedRows) -> Fitted:
     import commod
-    from commod.cli._rows import check_group_not_determined
 
     rows = rows.with_group_names(options)
-    check_group_not_determined(rows)
     label_names = options.named_labels(rows.labels)
     fit_rows, measured = rows.split(options.test_size or 0.0, options.seed)
     update = _fitted(options, printer, fit_rows)
@@ -273,7 +270,6 @@ def _make_studies(
 def _fit_in_engine(reader: TableReader, table: StoredTable) -> Fitted:
     """Return the update that the options ask for, fitted in the engine of the table."""
     from commod import audit_frame, frontier_frame
-    from commod.cli._rows import check_group_not_determined
     from commod.cli._tables import columns_of_decisions, with_decisions
     from commod.patch.verification import verify_against
 
@@ -282,8 +278,6 @@ def _fit_in_engine(reader: TableReader, table: StoredTable) -> Fitted:
     label_names = options.named_labels(rows.labels)
     with printer.spinner("drawing rows"):
         sample = rows.sample(options.seed)
-    where = f" in a sample of {len(sample):,} rows" if len(sample) < rows.n_rows else ""
-    check_group_not_determined(sample, where)
     with rows.with_model_scores(printer) as scored:
         fit_rows, measured = scored.split(options.test_size or 0.0, options.seed)
         task = f"looking for the fewest changes (about {fit_rows.n_rows:,} rows)"

@@ -45,7 +45,7 @@ from commod.rivals._rows import (
     rival_fit_rows,
 )
 from commod.scorecard import edited_scores, on_their_side
-from commod.updates._fit_rows import warn_about_group_columns
+from commod.updates._fit_rows import check_group_columns
 from commod.updates._interface import (
     Decisions,
     FittedCandidate,
@@ -494,7 +494,8 @@ def _fit_together(
     fit_rows = first._read_fit_rows(X, y, sensitive_features, sample_weight)
     first._check_locked(fit_rows.columns)
     if not first.needs_sensitive_features:
-        warn_about_group_columns(fit_rows, getattr(first, "locked_features", ()))
+        locked = getattr(first, "locked_features", None)
+        check_group_columns(fit_rows, locked or (), is_refused=locked is not None)
     rows = rival_fit_rows(X, fit_rows)
     first._check_rows(rows)
     kinds: dict[str, Kind] = {column.name: column.kind for column in fit_rows.columns}

@@ -18,7 +18,7 @@ from commod._data.disclosure import hidden_groups, in_totals
 from commod._data.draws import row_hashes
 from commod._data.groups import Groups
 from commod._data.labels import check_known_labels, is_label_in
-from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
+from commod._data.proxies import NEAR_COPY_AREA, ProxyTest, determines_group
 from commod._evidence.task import N_FOLDS
 from commod._text import (
     MAX_LISTED_GROUPS,
@@ -319,22 +319,24 @@ def check_both_decisions(
         warnings.warn(f"{text} {reason} {way_out}", BaseModelWarning, stacklevel=6)
 
 
-def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
-    """Warn about each unlocked column of X that determines a sensitive feature, or nearly does.
+def check_group_columns(rows: FitRows, locked: Collection[str], *, is_refused: bool = True) -> None:
+    """Refuse an unlocked column of X that determines a sensitive feature; warn if it nearly does.
 
     A column nearly determines it if it alone predicts who belongs to a group with an area under
     the curve of at least NEAR_COPY_AREA. Rows without weight, or without a group, count as absent.
+    A method without `locked_features` warns of both.
     """
     weighted = (rows.weight > 0) & rows.groups.is_known
     if rows.groups.probabilities is not None:
         return  # columns from which the probabilities come predict them, and this is no fault
     test = ProxyTest(tuple(codes[weighted] for codes in rows.groups.codings))
+    way_out = "Put the column into locked_features to keep it out (on the command line: --ignore)."
     for given in rows.columns:
         if given.name in locked:
             continue
         column = given if weighted.all() else given.take(weighted)
-        finding = "determines the sensitive group"
-        if not test.determines(column):
+        finding, is_exact = "determines the sensitive group", test.determines(column)
+        if not is_exact:
             prediction = test.predict(column)
             if not prediction.is_near_copy:
                 continue
@@ -343,13 +345,26 @@ def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
                 f"with an area under the curve of {prediction.area:.3f} (0.5 is chance, 1 is "
                 f"exact, the warning begins at {NEAR_COPY_AREA:g})"
             )
-        warnings.warn(
+        message = (
             f"Column {column.name!r} of X {finding}, so the update would use the sensitive "
-            "features when it predicts. Put the column into locked_features to keep it out (on "
-            "the command line: --ignore).",
-            DataWarning,
-            stacklevel=4,
+            f"features when it predicts. {way_out}"
         )
+        if is_exact and is_refused:
+            raise InputError(message, parameter="locked_features")
+        warnings.warn(message, DataWarning, stacklevel=4)
+
+
+def check_label_not_read(rows: FitRows, name: Any, locked: Collection[str]) -> None:
+    """Refuse an unlocked column of X that has the name of y and determines the label."""
+    for column in rows.columns:
+        if rows.label is None or column.name != name or name in locked:
+            continue
+        if determines_group(column, rows.label.astype(np.intp)):
+            raise InputError(
+                f"X has the column {name!r}, which holds the true labels y. New people have none, "
+                "so an update must not read them: drop the column.",
+                parameter="X",
+            )
 
 
 # ---------------------------------------------------------------------------------------------

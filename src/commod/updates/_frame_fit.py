@@ -30,7 +30,7 @@ from commod._data.base_model import (
     warn_about_own_decisions,
 )
 from commod._data.encoding import Encoding
-from commod._data.frames import no_column, open_frame
+from commod._data.frames import engine_errors, no_column, open_frame
 from commod._data.scored_frames import ScoredFrame, with_scores
 from commod._evidence.search import FoundUpdate
 from commod._evidence.task import EvidenceTask
@@ -42,9 +42,9 @@ from commod.scorecard import Scorecard
 from commod.updates._candidates import CountedCandidate, sweep_targets
 from commod.updates._fit_rows import (
     FitRows,
+    check_group_columns,
     hash_bound,
     may_come_whole,
-    warn_about_group_columns,
 )
 from commod.updates._found_update import AllPeople, CountedPeople, card_of_points
 from commod.updates._frame_rows import (
@@ -85,6 +85,7 @@ def opened_table(
     check_labels_given(update, "y_true" in named)
     model, read = update.estimator, []
     with ExitStack() as stack:
+        stack.enter_context(engine_errors(frame))
         if "estimator" not in named:
             known = frame if isinstance(frame, ScoredFrame) else None
             schema = dict(open_frame(frame if known is None else known.frame).collect_schema())
@@ -132,7 +133,7 @@ def read_parts(update: TargetedUpdate, table: FrameTable) -> tuple[FitProblem, P
     bound = hash_bound(rows.n_people)
     point_rows = read_point_rows(update, rows, lines, bound)
     update._check_locked(point_rows.columns)
-    warn_about_group_columns(point_rows, update.locked_features)
+    check_group_columns(point_rows, update.locked_features)
     part = problem_of(update, point_rows)
     return part, PeopleOfFrame(everybody, lines, part.rows, bound)
 

@@ -68,8 +68,17 @@ def name_columns(
         )
     listed |= {"sensitive_features": sensitive_features, **single, "features": features}
     conditions = [one.within.column for one in update._stated().constraints if one.within]
+    named = read_names(listed, "Use fit for arrays.")
+    for parameter in ("y_true", "sensitive_features", "key"):
+        for name in {*named.get(parameter, ())} - {*update.locked_features}:
+            if name in named.get("features", ()):
+                raise InputError(
+                    f"Column {name!r} is named by {parameter} and by features; it can be one. "
+                    "Leave it out of features, or put it into locked_features for the base model.",
+                    parameter="features",
+                )
     return {
-        **read_names(listed, "Use fit for arrays."),
+        **named,
         "constraints": tuple(dict.fromkeys(conditions)),
     }
 

@@ -39,7 +39,7 @@ from commod.exceptions import InputError, InputTypeError, InterruptionWarning
 from commod.metrics._constraint import Constraint, missing_labels
 from commod.metrics._measures import MEASURES
 from commod.metrics._people import Strata
-from commod.updates._fit_rows import FitRows, warn_about_group_columns
+from commod.updates._fit_rows import FitRows, check_group_columns, check_label_not_read
 from commod.updates._interface import progress_bar
 from commod.updates.base import LARGEST_WEIGHT
 from commod.updates.ratio import Network
@@ -323,7 +323,8 @@ def fit_together(
         )
     columns = first._with_score_columns(rows.base.scores, rows.columns)
     first._check_locked(columns)
-    warn_about_group_columns(rows, first.locked_features)
+    check_group_columns(rows, first.locked_features)
+    check_label_not_read(rows, getattr(y, "name", None), first.locked_features)
     encoding = learn_encoding(
         columns,
         rows.weight,

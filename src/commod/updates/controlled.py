@@ -19,7 +19,7 @@ from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import Scorecard
 from commod.updates._candidates import CountedCandidate, sweep_targets
 from commod.updates._edit import EditRows, edited_update, read_plan
-from commod.updates._fit_rows import may_come_whole, warn_about_group_columns
+from commod.updates._fit_rows import check_group_columns, check_label_not_read, may_come_whole
 from commod.updates._found_update import AllPeople, found_card
 from commod.updates._interface import Grid, RawRows, Sweep, read_grid
 from commod.updates._problem import FitProblem, point_problem
@@ -499,7 +499,8 @@ pandas frame, or path of Parquet files
         rows = self._read_fit_rows(X, y, sensitive_features, sample_weight)
         check_labels_given(self, rows.label is not None)
         self._check_locked(rows.columns)
-        warn_about_group_columns(rows, self.locked_features)
+        check_group_columns(rows, self.locked_features)
+        check_label_not_read(rows, getattr(y, "name", None), self.locked_features)
         rows = replace(rows, hashes=hashes)
         if not rows.weight.all():  # a row without weight counts as absent
             rows = rows.take(np.flatnonzero(rows.weight))

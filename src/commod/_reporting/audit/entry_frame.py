@@ -26,6 +26,7 @@ from commod._data.frames import (
     GroupTable,
     as_lazy,
     as_number,
+    engine_errors,
     fetch,
     no_column,
     number_column,
@@ -194,16 +195,18 @@ def audit_frame(
     }
     roles = read_roles(columns, sensitive_features)
     roles |= {f"within_{i}": name for i, name in enumerate(condition_columns(request))}
-    selected = select_roles(frame, roles)
-    n_undecided, scores = summarise_decisions(selected, roles)
-    named = request, group_names, unknown_groups
-    everybody, table = count_frame(selected, roles, scores, named)
+    with engine_errors(frame):
+        selected = select_roles(frame, roles)
+        n_undecided, scores = summarise_decisions(selected, roles)
+        named = request, group_names, unknown_groups
+        everybody, table = count_frame(selected, roles, scores, named)
     counted = count_people(
         everybody, request, label_names, rows=rows, level=level, min_group_size=min_group_size
     )
     counted.people.warn_of_mix_ups(("before", "after", "y_true"), stacklevel=3)
     shown = {name: list(compress(v, counted.is_shown)) for name, v in table.items()}
-    ranked = rank_frame(selected, roles, shown, counted)
+    with engine_errors(frame):
+        ranked = rank_frame(selected, roles, shown, counted)
     digest = digest_counts(counted, {role: ends for role, (_, *ends) in scores.items()})
     method = None if update is None else type(update).__name__
     is_own = own is not None and is_same_target(own, request)
