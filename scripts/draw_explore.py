@@ -155,12 +155,13 @@ def main() -> None:
             ask()
             said(page, done)
             n_actions = hand.n_actions - n_before
-            seconds = time.perf_counter() - start + ACTION_SECONDS * n_actions
+            by_page = time.perf_counter() - start
+            seconds = by_page + ACTION_SECONDS * n_actions
             hand.look(1500)
             total += seconds
             summary = page.locator("#summary").text_content()
-            print(f"| {words} | {n_actions} | {seconds:.0f} | {summary} |")
-        print(f"{total:.0f} seconds, at most {MOST_SECONDS:.0f}")
+            print(f"| {words} | {n_actions} | {by_page:.1f} | {seconds:.0f} | {summary} |")
+        print(f"{hand.n_actions} actions, {total:.0f} seconds, at most {MOST_SECONDS:.0f}")
         assert total <= MOST_SECONDS
         browser.close()
     _store(hand)
