@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 from commod import TRUSTED_TYPES, ScoreColumn, audit, metrics
 from commod.datasets import make_biased
-from commod.exceptions import CommodWarning
+from commod.exceptions import CommodWarning, DataWarning
 from commod.rivals import lineup
 from quick_updates import quick_control
 
@@ -319,3 +319,17 @@ def test_the_smallest_cell_is_named_to_the_user_and_not_in_files(rows):
     )
     words = update.to_patch().content.reached.in_words
     assert "The smallest part that is compared has " in words and not secrets_in(words.encode())
+
+
+def test_a_group_may_be_left_out_of_a_constraint_with_a_condition():
+    rng = np.random.default_rng(0)
+    group = rng.choice(["a", "b", "few"], 700, p=[0.5, 0.47, 0.03])
+    score = np.clip(rng.normal(0.55 - 0.15 * (group == "b"), 0.2), 0.01, 0.99)
+    hint, town = (group == "b") + rng.normal(0, 1, 700), rng.choice(["x", "y"], 700)
+    X = pd.DataFrame({"hint": hint, "town": town, "score": score})
+    asked = {"constraints": "demographic_parity within town", "target": 0.8}
+    with pytest.warns(DataWarning, match="few .* is left out|left out of the constraint: few"):
+        update = quick_control(ScoreColumn("score"), **asked).fit(X, sensitive_features=group)
+    assert [one.name for one in update.groups_left_out_] == ["few"]
+    assert "left out of the constraint: few" in update.status_
+    assert "Over all" not in update.status_

@@ -340,8 +340,8 @@ def _over_all_groups(
     constraint: Constraint, rows: FitRows, positive: Decisions
 ) -> tuple[str, float]:
     """Return the metric over all groups whose rates may be shown and are defined: which, and it."""
-    if rows.probabilities is not None:
-        return "", float("nan")  # rates of groups with few expected people are hardly known
+    if rows.probabilities is not None or constraint.within is not None:
+        return "", float("nan")  # rates of groups with few people, or of those in strata
     people = People((constraint,), rows.groups.codes, len(rows.groups.labels), rows.label)
     has_every_rate = (people.totals((rows.weight > 0).astype(np.float64)) > 0).all(axis=0)
     is_large = rows.count_groups() >= FEWEST_DESCRIBED
