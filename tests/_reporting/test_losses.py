@@ -24,6 +24,7 @@ from commod import (
     report,
 )
 from commod._record import CountedUpdate
+from commod.exceptions import InputError
 
 
 @pytest.mark.parametrize("frame", ["pandas", "polars", "pyarrow"])
@@ -165,3 +166,47 @@ def test_the_check_fails_beyond_chance_where_an_alternative_is_better(fixed, int
     result = audit(before, after, sensitive_features=groups, y_true=truth, request=request)
     is_clear = introduced > fixed and binomtest(introduced, n).pvalue < 0.05
     assert (check_of(result).state == "failed") == (is_clear and is_known)
+
+
+# -- money --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("favorable", [0, 1])
+@pytest.mark.parametrize("value", [(100, 500), [0.5, 0], np.array([3, 7])])
+def test_errors_cost_what_a_right_and_a_wrong_acceptance_are_worth(value, favorable, tmp_path):
+    rng = np.random.default_rng(2)
+    table = pd.DataFrame(rng.integers(0, 2, (300, 3)), columns=["old", "new", "y"])
+    table["g"] = np.arange(300) % 3
+    given = {"favorable_label": favorable, "value": value}
+    rows = audit(
+        table["old"], table["new"], sensitive_features=table["g"], y_true=table["y"], **given
+    )
+    columns = {"before": "old", "after": "new", "sensitive_features": "g", "y_true": "y"}
+    for frame in (table, pl.from_pandas(table), pa.table(table)):
+        assert audit_frame(frame, **columns, **given).losses == rows.losses
+    for when, decided in (("before", table["old"]), ("after", table["new"])):
+        is_good, accepted = table["y"] == favorable, decided == favorable
+        missed, wrong = (is_good & ~accepted).sum(), (~is_good & accepted).sum()
+        assert getattr(rows.losses, when) == value[0] * missed + value[1] * wrong
+        assert getattr(rows.losses, f"n_wrong_{when}") == wrong
+    sentence = next(text for text in rows.answer if "errors cost" in text)
+    assert f"{rows.losses.before:,.10g} before the update" in sentence
+    first = report(rows, tmp_path / "r.html").read_text("utf-8").split('id="who"')[0]
+    assert "What errors cost: " in first and sentence in unescape(re.sub("<[^>]*>", "", first))
+    assert sentence in report(rows, tmp_path / "r.md").read_text("utf-8").replace("\\", "")
+    assert Audit.from_json(rows.to_json()) == rows
+
+
+HOSTILE = ["12", 5, (1,), (1, 2, 3), (1, "2"), (-1, 2), (float("nan"), 1), (1, float("inf"))]
+
+
+@pytest.mark.parametrize("value", [*HOSTILE, (True, 1), (None, 1), {1: 2, 3: 4}, (1j, 1), 10**400])
+def test_hostile_values_are_refused(value):
+    given = {"sensitive_features": ["a", "b"] * 50, "y_true": [0, 1] * 50, "value": value}
+    with pytest.raises(InputError, match=r"value=.* must be two numbers from 0 to 1e\+12"):
+        audit([0, 1] * 50, [1, 0] * 50, **given)
+
+
+def test_values_need_true_labels():
+    with pytest.raises(InputError, match="Pass y_true"):
+        audit([0, 1] * 50, [1, 0] * 50, sensitive_features=["a", "b"] * 50, value=(1, 2))

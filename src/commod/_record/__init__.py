@@ -21,6 +21,7 @@ from commod._record.audit import (
     Group,
     LeftOutGroup,
     Limit,
+    Losses,
     Provenance,
     Proxy,
     Quality,

@@ -461,6 +461,25 @@ class Quality:
 
 
 @dataclass(frozen=True)
+class Losses:
+    """What wrong decisions cost before and after, in the unit of the two stated values.
+
+    A missed person has the favourable true label and not the decision: that loses the `worth` of a
+    right acceptance. A wrong acceptance, the reverse, has its `cost`. `before` and `after` are the
+    sums over all audited people.
+    """
+
+    worth: float
+    cost: float
+    n_missed_before: int
+    n_missed_after: int
+    n_wrong_before: int
+    n_wrong_after: int
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
 class Agreement:
     """How close the edited scores are to the base model's."""
 
@@ -616,6 +635,7 @@ class Audit:
     `outscoring` has an entry for gains and one for losses, if there are any and base scores are
     known. `expected` is None if the fit has no expectation, or one of another request. `roc` has
     the areas under and between the ROC curves of the groups; it needs true labels and scores.
+    `losses` is what errors cost, where the audit was told what a decision is worth.
 
     Examples
     --------
@@ -657,6 +677,7 @@ class Audit:
     roc: RocFigures | None = field(default=None, metadata=ADDED_LATER)
     unknown_groups: UnknownGroups | None = field(default=None, metadata=ADDED_LATER)
     edits: tuple[EditRecord, ...] = field(default=(), metadata=IF_SET)
+    losses: Losses | None = field(default=None, metadata=IF_SET)
     ledger: Any = field(default=None, compare=False, repr=False, metadata={"plain": False})
 
     def to_dict(self) -> dict[str, Any]:

@@ -45,7 +45,7 @@ from commod._reporting.audit.assembly import (
     provenance_of,
     title_of,
 )
-from commod._reporting.audit.figures import proxies_of
+from commod._reporting.audit.figures import losses_of, proxies_of
 from commod._reporting.audit.people import AuditedPeople, ShownPeople, count_people, read_people
 from commod._reporting.audit.request import (
     check_settings,
@@ -54,6 +54,7 @@ from commod._reporting.audit.request import (
     is_same_target,
     named_labels,
     read_request,
+    read_value,
 )
 from commod._reporting.audit.scores import RankedGroups, listed_groups, roc_of
 from commod._reporting.audit.subgroups import find_subgroups
@@ -94,6 +95,7 @@ def audit_frame(
     min_group_size: int = 30,
     min_subgroup_size: int = 100,
     unknown_groups: str = "error",
+    value: Any = None,
     created: str | None = None,
 ) -> Audit:
     """Return the audit of two columns of decisions, counted inside the frame's own engine.
@@ -146,6 +148,10 @@ def audit_frame(
         Smaller subgroups are counted, but not compared.
     unknown_groups : str, default="error"
         What to do with people whose group is missing; see `commod.audit`.
+    value : pair of numbers, default=None
+        The worth of a right acceptance and the cost of a wrong one, such as ``(100, 500)``, each
+        from 0. The audit then says what errors cost before and after. An acceptance is a decision
+        for the favourable label. Needs y_true.
     created : str, default=None
         Date and time of the audit. If None, the present time in UTC.
 
@@ -186,6 +192,7 @@ def audit_frame(
         check_update(update, "audit_frame", "For other decisions leave update out.")
     own = None if update is None else update.request()
     request = read_request(request, own, labels, has_labels=y_true is not None)
+    worth = read_value(value, has_labels=y_true is not None)
     columns = {
         "before": before,
         "after": after,
@@ -212,6 +219,7 @@ def audit_frame(
     is_own = own is not None and is_same_target(own, request)
     measured = measure(
         counted,
+        losses=losses_of(counted, worth),
         title=title or title_of(method),
         agreement=_agreement(shown, scores),
         n_contradictions=_n_contradictions(shown, counted.people),

@@ -24,7 +24,7 @@ from commod._reporting.audit.assembly import (
     title_of,
 )
 from commod._reporting.audit.checks import SmallCellPoints
-from commod._reporting.audit.figures import MeasuredAudit, allowed_moves, proxies_of
+from commod._reporting.audit.figures import MeasuredAudit, allowed_moves, losses_of, proxies_of
 from commod._reporting.audit.ledger import make_ledger
 from commod._reporting.audit.people import (
     SCORES,
@@ -42,6 +42,7 @@ from commod._reporting.audit.request import (
     is_same_target,
     named_labels,
     read_request,
+    read_value,
     stated_constraints,
 )
 from commod._reporting.audit.scores import (
@@ -87,6 +88,7 @@ def audit(
     unknown_groups: str = "error",
     sensitive_in_ledger: bool = False,
     blind_limit: bool = False,
+    value: Any = None,
     created: str | None = None,
 ) -> _record.Audit:
     """Return who changes, who gains and who loses, at what cost, and what is not known.
@@ -161,6 +163,10 @@ def audit(
         `commod.bounds.blind_changes`. It needs X, of which it leaves out columns that determine the
         group, and one simple constraint. It is counted on the people whose groups are compared, for
         the fairness that was reached. It takes seconds: five models are fitted.
+    value : pair of numbers, default=None
+        The worth of a right acceptance and the cost of a wrong one, such as ``(100, 500)``, each
+        from 0. The audit then says what errors cost before and after. An acceptance is a decision
+        for the favourable label. Needs y_true.
     created : str, default=None
         Date and time of the audit. If None, the present time in UTC.
 
@@ -212,6 +218,7 @@ def audit(
     defaults, X, scores = _with_explained(explanation, X, scores)
     request = read_request(request, defaults, labels, has_labels=y_true is not None)
     _check_blind_limit(blind_limit, request, X)
+    worth = read_value(value, has_labels=y_true is not None)
     named = request, group_names, unknown_groups
     everybody = read_people(decisions, scores, sensitive_features, *named)
     _check_explained_rows(everybody, explanation, X)
@@ -238,6 +245,7 @@ def audit(
     known, origin = _known_of_update(counted, columns, explanation)
     measured = measure(
         counted,
+        losses=losses_of(counted, worth),
         has_rows=True,
         title=title or title_of(origin["method"]),
         proxies=_proxies(counted, explanation, known.get("card")),

@@ -223,6 +223,19 @@ def changes_of(counted: ShownPeople) -> _record.ChangeSummary:
     return _record.ChangeSummary(n, gains + losses, gains, losses, rate, *selected)
 
 
+def losses_of(counted: ShownPeople, value: tuple[float, float] | None) -> _record.Losses | None:
+    """Return what wrong decisions cost; `value` is that of a right and of a wrong acceptance."""
+    if value is None:
+        return None
+    worth, cost = value
+    good = int(counted.people.favorable_is_positive)
+    counts = [counted.everybody.by_decision(after).sum(axis=0) for after in (False, True)]
+    missed = [int(of[good, 1 - good]) for of in counts]
+    wrong = [int(of[1 - good, good]) for of in counts]
+    sums = [worth * m + cost * w for m, w in zip(missed, wrong, strict=True)]
+    return _record.Losses(worth, cost, *missed, *wrong, *sums)
+
+
 def limit_of(counted: ShownPeople) -> _record.Limit:
     """Return the fewest changes for the fairness that was reached, and for the target.
 

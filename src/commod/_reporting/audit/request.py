@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+import numpy as np
+
 from commod._data.columns import plain
 from commod._data.groups import UNKNOWN_GROUPS
 from commod._data.labels import check_label_parameter
@@ -22,6 +24,7 @@ from commod.scorecard import SCORE_EDITS
 
 SHARES = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence", "threshold")
 NON_NEGATIVE = ("max_margin",)
+MOST_VALUE = 1e12  # of one decision, so that sums over all people stay finite and exact enough
 FACTS = (
     "pos_label",
     "favorable_label",
@@ -65,6 +68,33 @@ def named_labels(pos_label: Any, favorable_label: Any, score_is_for: Any) -> dic
         "favorable_label": favorable_label,
         "score_is_for": score_is_for,
     }
+
+
+def read_value(value: Any, *, has_labels: bool) -> tuple[float, float] | None:
+    """Return the worth of a right acceptance and the cost of a wrong one; None if not given."""
+    if value is None:
+        return None
+    pair = list(value) if isinstance(value, tuple | list | np.ndarray) and len(value) == 2 else []
+    numbers = [plain(one) for one in pair]
+    if not numbers or not all(map(_is_amount, numbers)):
+        raise InputError(
+            f"value={shown(value)} must be two numbers from 0 to {MOST_VALUE:g}: the worth of a "
+            "right acceptance and the cost of a wrong one, such as value=(100, 500). An acceptance "
+            "is a decision for the favourable label.",
+            parameter="value",
+        )
+    if not has_labels:
+        raise InputError(
+            "value needs true labels: without them, nobody knows which acceptances are right. Pass "
+            "y_true.",
+            parameter="value",
+        )
+    return float(numbers[0]), float(numbers[1])
+
+
+def _is_amount(one: Any) -> bool:
+    is_number = isinstance(one, int | float) and not isinstance(one, bool)
+    return is_number and 0 <= one <= MOST_VALUE
 
 
 def check_texts(texts: Mapping[str, Any], labels: Mapping[str, Any], label_names: Any) -> None:

@@ -11,7 +11,16 @@ from commod._data.disclosure import FEWEST_DESCRIBED
 from commod._record import CountedUpdate, Fairness, Outscoring
 from commod._reporting.audit.figures import MeasuredAudit, outcomes_of
 from commod._reporting.audit.people import DecisionCounts
-from commod._text import MAX_LISTED_GROUPS, at_bound, distinct, list_names, n_of, shorten, verb
+from commod._text import (
+    MAX_LISTED_GROUPS,
+    at_bound,
+    distinct,
+    list_names,
+    n_of,
+    number,
+    shorten,
+    verb,
+)
 from commod._words.shared import (
     alike_text,
     blind_limit_text,
@@ -107,6 +116,7 @@ def answer_of(e: MeasuredAudit) -> tuple[str, ...]:
         *outscoring_sentences(e),
         _distance_to_limit(e),
         _accuracy(e),
+        _losses(e),
         alternative_text(e),
     )
     return tuple(sentence for sentence in sentences if sentence)
@@ -413,6 +423,23 @@ def _accuracy(e: MeasuredAudit) -> str:
         f"The accuracy goes from {before:.1%} to {after:.1%}: "
         f"{n_of(quality.n_errors_fixed, 'error')} fixed, "
         f"{n_of(quality.n_errors_introduced, 'error')} introduced."
+    )
+
+
+def _losses(e: MeasuredAudit) -> str:
+    """Return what errors cost before and after; empty if nobody said what a decision is worth."""
+    losses = e.losses
+    if losses is None:
+        return ""
+    before, after, worth, cost = (
+        f"{one:,.10g}" for one in (losses.before, losses.after, losses.worth, losses.cost)
+    )
+    return (
+        f"If a right acceptance is worth {worth} and a wrong one costs {cost}, errors cost "
+        f"{before} before the update and {after} after it: {number(losses.before / e.n, 2)} and "
+        f"{number(losses.after / e.n, 2)} for each person. Acceptances that are missed go from "
+        f"{losses.n_missed_before:,} to {losses.n_missed_after:,}, and wrong ones from "
+        f"{losses.n_wrong_before:,} to {losses.n_wrong_after:,}."
     )
 
 
