@@ -105,7 +105,8 @@ def _check_depth(text: str, what: str) -> None:
 _TYPES = {
     "_data.base_model": "ScoreColumn",
     "_data.encoding": "BinTerms CategoryTerms Encoding NumericTerms",
-    "_record.audit": "CountedUpdate LeftOutGroup",
+    "_record.audit": "LeftOutGroup",
+    "_record.costs": "CountedUpdate",
     "_record.edits": "Cap Drop EditFigures EditRecord Lock Merge Round SetPoints",
     "_record.explanation": "Estimate ScoreKnot ScoreMap",
     "_words.update": (

@@ -13,7 +13,6 @@ from commod._record.audit import (
     Calibration,
     CalibrationBin,
     ChangeSummary,
-    CountedUpdate,
     ExpectedOnNewPeople,
     Fairness,
     FurtherConstraint,
@@ -21,7 +20,6 @@ from commod._record.audit import (
     Group,
     LeftOutGroup,
     Limit,
-    Losses,
     Provenance,
     Proxy,
     Quality,
@@ -37,6 +35,7 @@ from commod._record.audit import (
     UnknownGroups,
 )
 from commod._record.checks import Check, Severity, State, by_importance
+from commod._record.costs import CountedUpdate, Losses
 from commod._record.edits import (
     MAX_NOTE,
     AnyEdit,
