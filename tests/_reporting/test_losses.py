@@ -171,8 +171,7 @@ def test_the_check_fails_beyond_chance_where_an_alternative_is_better(fixed, int
 # -- money --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("favorable", [0, 1])
-@pytest.mark.parametrize("value", [(100, 500), [0.5, 0], np.array([3, 7])])
+@pytest.mark.parametrize(("value", "favorable"), [((100, 500), 1), (np.array([0.5, 7]), 0)])
 def test_errors_cost_what_a_right_and_a_wrong_acceptance_are_worth(value, favorable, tmp_path):
     rng = np.random.default_rng(2)
     table = pd.DataFrame(rng.integers(0, 2, (300, 3)), columns=["old", "new", "y"])
