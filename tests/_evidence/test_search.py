@@ -46,14 +46,14 @@ def known_cells(seed, n_groups, *, with_label):
     return people
 
 
-@pytest.mark.filterwarnings("ignore:.*determines the sensitive group")
 @pytest.mark.parametrize(
     ("constraints", "n_groups", "most"),
     [(PARITY, 2, 1.0), (PARITY, 3, 1.05), (ODDS, 2, 1.05), (ODDS, 3, 1.05), (BOTH, 3, 1.2)],
 )
 def test_where_columns_tell_the_cells_the_fewest_changes_of_all_updates_are_found(
-    constraints, n_groups, most
+    constraints, n_groups, most, monkeypatch
 ):
+    monkeypatch.setattr("commod.updates.controlled.check_group_columns", lambda *_: None)
     found, fewest = 0.0, 0.0
     for seed in range(2):
         people = known_cells(seed, n_groups, with_label=constraints is ODDS)

@@ -439,9 +439,9 @@ def test_rows_without_weight_do_not_matter(rows, plain):
     assert not same(usual, plain, X)
 
 
-def test_a_column_that_tells_the_group_is_warned_about(rows):
+def test_a_column_that_tells_the_group_is_refused(rows):
     X, y, group = rows
-    with pytest.warns(DataWarning, match="'sex' of X determines the sensitive group"):
+    with pytest.raises(InputError, match="'sex' of X determines the sensitive group"):
         fit((X.assign(sex=group), y, group), epochs=0)
 
 

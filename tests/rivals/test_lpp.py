@@ -332,7 +332,7 @@ def test_a_locked_feature_is_not_read(rows, model):
     X = X.assign(group=groups)  # a proxy nobody may use
     update = LPP(model, locked_features=["group"]).fit(X, y, sensitive_features=groups)
     assert "group" not in update.group_model_.encoding.term_columns
-    with pytest.warns(DataWarning, match="'group' of X determines the sensitive group"):
+    with pytest.raises(InputError, match="'group' of X determines the sensitive group"):
         free = LPP(model).fit(X, y, sensitive_features=groups)
     assert "group" in free.group_model_.encoding.kinds
     # whatever it holds: nobody reads it
