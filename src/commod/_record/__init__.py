@@ -6,6 +6,7 @@ came. The code that writes them into a page, a table or a file makes them harmle
 """
 
 from commod._record.audit import (
+    OLDER_REPORT,
     REPORT_SCHEMA,
     SCHEMA,
     Agreement,

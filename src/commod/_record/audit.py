@@ -15,7 +15,8 @@ from commod._record.explanation import Card, Estimate, Outscoring, RocFigures, S
 from commod._record.plain import ADDED_LATER, IF_SET, from_plain, plain_digest, to_plain
 from commod.exceptions import InputError
 
-REPORT_SCHEMA = "commod.report/1"
+REPORT_SCHEMA = "commod.report/2"
+OLDER_REPORT = "commod.report/1"  # held the audit and what ships, but not the patch
 
 
 @dataclass(frozen=True)
@@ -738,7 +739,7 @@ class Audit:
     def from_dict(cls, data: Any) -> Audit:
         """Return the audit that `to_dict` returned, or that a report holds, without its ledger."""
         schema = data.get("schema") if isinstance(data, dict) else None
-        if schema == REPORT_SCHEMA:  # of `commod.report(audit, "report.json", patch=patch)`
+        if schema in (REPORT_SCHEMA, OLDER_REPORT):  # a .json report of an audit and a patch
             data = data.get("audit")
             schema = data.get("schema") if isinstance(data, dict) else None
         if schema not in (SCHEMA, OLDER_SCHEMA):

@@ -126,6 +126,8 @@ def contradictions(content: Content, audit: Audit) -> Iterator[Difference]:
         fields["direction"] = asked.direction, request.direction
     optional = {
         "threshold": content.base.threshold,
+        "other_label": content.labels.other,
+        "score_is_for": content.labels.positive,
         "score_edit": content.score_edit,
         "points": asked.points,
         "max_margin": content.ratio.max_margin,

@@ -23,7 +23,7 @@ from commod import _text
 from commod._io.files import write_whole
 from commod._record import Audit, Card, Segments, Shipped, Step, TradeOff
 from commod._reporting.render import charts, explanation_tables, tables, texts
-from commod._reporting.render.embedding import block_text, json_block, report_data, sealed
+from commod._reporting.render.embedding import Source, json_block, library, report_data, sealed
 from commod._reporting.render.tables import ReportTable
 from commod._reporting.render.texts import ShortNames
 from commod._text import count, number, percent
@@ -55,9 +55,9 @@ def report(
     patch : Patch, default=None
         The patch that ships: `update.to_patch(audit=audit)`, or `patch.with_audit(audit)`. The
         report says what ships: SHA-256 of the patch file, fingerprint of the base model, rows,
-        versions, and the gap between the figures of the fit and of the audit. It holds these and
-        the audit as JSON, too; a .json report has the audit under "audit". See
-        `commod.verify_report`.
+        versions, and the gap between the figures of the fit and of the audit. It holds the
+        audit, the patch and the steps of a frontier as JSON, too; a .json report has the audit
+        under "audit", and its sentences under "text". See `commod.verify_report`.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def report(
             f"The frontier is for {trade_off.constraints}, but the audit is for "
             f"{audit.request.constraints}: pass a frontier of the same constraint."
         )
-    shipped: Shipped | None = None
+    source: Source | None = None
     if patch is not None:
         method = getattr(patch, "shipped_with", None)
         if not callable(method):
@@ -100,18 +100,34 @@ def report(
                 f"{type(patch).__name__}."
             )
         shipped = method(audit)  # refuses a patch of another audit
-    if suffix == ".html":
-        text = render_html(audit, trade_off, shipped)
+        source = Source(audit, shipped, json.loads(patch.to_json()), library(), trade_off)
+    if source is not None:
+        data = file_bytes(source, suffix)
+    elif suffix == ".html":
+        data = _encoded(render_html(audit, trade_off))
     elif suffix == ".md":
-        text = render_markdown(audit, trade_off, shipped)
-    elif shipped is None:
-        text = audit.to_json()
+        data = _encoded(render_markdown(audit, trade_off))
     else:
-        content = report_data(audit, shipped)
+        data = _encoded(audit.to_json())
+    return write_whole(target, data)
+
+
+def file_bytes(source: Source, suffix: str) -> bytes:
+    """Return the file of a report with a patch, sealed; the same source gives the same bytes."""
+    shown = source.audit, source.trade_off, source.shipped
+    if suffix == ".html":
+        text = render_html(*shown, json_block(report_data(source)))
+    elif suffix == ".md":
+        text = render_markdown(*shown, json_block(report_data(source)))
+    else:
+        content = report_data(source, text=render_markdown(*shown))
         text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-    # UTF-8 has no lone surrogates. Written as \udc80, JSON reads them back and others show them.
-    data = text.encode("utf-8", "backslashreplace")
-    return write_whole(target, data if shipped is None else sealed(data))
+    return sealed(_encoded(text))
+
+
+def _encoded(text: str) -> bytes:
+    """Return text in UTF-8. It has no lone surrogates: JSON reads them back as it writes them."""
+    return text.encode("utf-8", "backslashreplace")
 
 
 def _trade_off(frontier: Any) -> TradeOff | None:
@@ -128,7 +144,10 @@ def _trade_off(frontier: Any) -> TradeOff | None:
 
 
 def render_html(
-    audit: Audit, trade_off: TradeOff | None = None, shipped: Shipped | None = None
+    audit: Audit,
+    trade_off: TradeOff | None = None,
+    shipped: Shipped | None = None,
+    block: str | None = None,
 ) -> str:
     """Return the report as one HTML page.
 
@@ -138,14 +157,15 @@ def render_html(
     trade_off : TradeOff, default=None
         The steps of a frontier, for the slider.
     shipped : Shipped, default=None
-        The patch that the report belongs to. The page then holds the audit and this record as
-        JSON.
+        The patch that the report belongs to.
+    block : str, default=None
+        What the page is made of as JSON that no text can break out of; the page holds it.
     """
     templates = environment(autoescape=True)
     names = ShortNames()
     style, script = (templates.get_template(name).render() for name in ("style.css", "report.js"))
     return templates.get_template("page.html").render(
-        **_context(audit, trade_off, shipped, names),
+        **_context(audit, trade_off, shipped, names, block),
         start=None if trade_off is None else first_step(audit, trade_off),
         step_fields=step_fields,
         step_tables=step_tables,
@@ -159,7 +179,10 @@ def render_html(
 
 
 def render_markdown(
-    audit: Audit, trade_off: TradeOff | None = None, shipped: Shipped | None = None
+    audit: Audit,
+    trade_off: TradeOff | None = None,
+    shipped: Shipped | None = None,
+    block: str | None = None,
 ) -> str:
     """Return the report as Markdown; a trade-off becomes a table of its steps.
 
@@ -169,22 +192,27 @@ def render_markdown(
     trade_off : TradeOff, default=None
         The steps of a frontier.
     shipped : Shipped, default=None
-        The patch that the report belongs to. A comment then holds the audit and this record as
-        JSON.
+        The patch that the report belongs to.
+    block : str, default=None
+        What the report is made of as JSON that no text can break out of; a comment holds it.
     """
     template = environment(autoescape=False).get_template("report.md")
-    return template.render(**_context(audit, trade_off, shipped, ShortNames()))
+    return template.render(**_context(audit, trade_off, shipped, ShortNames(), block))
 
 
 def _context(
-    audit: Audit, trade_off: TradeOff | None, shipped: Shipped | None, names: ShortNames
+    audit: Audit,
+    trade_off: TradeOff | None,
+    shipped: Shipped | None,
+    names: ShortNames,
+    block: str | None,
 ) -> dict[str, Any]:
     """Return what both formats show."""
     return {
         "audit": audit,
         "trade_off": trade_off,
         "shipped": shipped,
-        "block": None if shipped is None else Markup(block_text(audit, shipped)),
+        "block": None if block is None else Markup(block),
         "names": names,
         "fairness": texts.asked_fairness(audit),
     }
