@@ -333,8 +333,7 @@ def test_a_locked_feature_is_not_read(rows, model):
     update = LPP(model, locked_features=["group"]).fit(X, y, sensitive_features=groups)
     assert "group" not in update.group_model_.encoding.term_columns
     with pytest.raises(InputError, match="'group' of X determines the sensitive group"):
-        free = LPP(model).fit(X, y, sensitive_features=groups)
-    assert "group" in free.group_model_.encoding.kinds
+        LPP(model).fit(X, y, sensitive_features=groups)
     # whatever it holds: nobody reads it
     odd = X.assign(group=[["a", "list"]] * N)
     assert (update.predict(odd) == update.predict(X)).all()
