@@ -34,7 +34,8 @@ from commod import (
     report,
     verify_report,
 )
-from commod._record import Audit, from_plain, plain_digest
+from commod._record.audit import Audit
+from commod._record.plain import from_plain, plain_digest
 from commod._reporting.render.embedding import KEY, ZEROS, json_block, sealed
 from commod.constraints import DemographicParity, MinimumRate
 from commod.datasets import make_biased

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "commod"
 FILES = sorted(SOURCE.rglob("*.py"))
 PUBLIC_ENTRY_POINTS = {"audit", "audit_frame", "compare", "edit", "frontier"}  # users pass keywords
-MOST_CPU_SECONDS = 590  # of all tests, on the machine where the prices were renewed
+MOST_CPU_SECONDS = 620  # of all tests, on the machine where the prices were renewed
 COMPARISONS = SOURCE / "metrics" / "_constraint.py"
 
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from commod._explore import Explorer as Explorer
     from commod._explore import explore as explore
     from commod._io.untrusted import TRUSTED_TYPES as TRUSTED_TYPES
-    from commod._record import Audit as Audit
-    from commod._record import Request as Request
+    from commod._record.audit import Audit as Audit
+    from commod._record.audit import Request as Request
     from commod._reporting.audit import Ledger as Ledger
     from commod._reporting.audit import audit as audit
     from commod._reporting.audit import audit_frame as audit_frame
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from commod.updates import ControlledDebiaser as ControlledDebiaser
 
 _HOMES = {
-    "Audit": "commod._record",
+    "Audit": "commod._record.audit",
     "COMMOD": "commod.updates",
     "CalibrationDisplay": "commod._displays",
     "ChangeDisplay": "commod._displays",
@@ -61,7 +61,7 @@ _HOMES = {
     "FrontierDisplay": "commod._displays",
     "Ledger": "commod._reporting.audit",
     "Patch": "commod.patch",
-    "Request": "commod._record",
+    "Request": "commod._record.audit",
     "ScoreColumn": "commod._data.base_model",
     "Stability": "commod._study.stability",
     "TRUSTED_TYPES": "commod._io.untrusted",

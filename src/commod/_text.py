@@ -269,7 +269,7 @@ def estimate(figure: Any, kind: str = "percent", digits: int | None = None) -> s
 
     Examples
     --------
-    >>> from commod._record import Estimate
+    >>> from commod._record.explanation import Estimate
     >>> estimate(Estimate(0.423, 0.391, 0.456))
     '42.3% (39.1% to 45.6%)'
     >>> estimate(Estimate(0.8, 0.71, None), "number"), estimate(Estimate(None, None, None))

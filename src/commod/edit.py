@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from commod._data.arrays import Floats, Mask
 from commod._data.columns import check_text
 from commod._data.encoding import CategoryTerms, Encoding
-from commod._record import (
+from commod._record.edits import (
     AnyEdit,
     Cap,
     Drop,

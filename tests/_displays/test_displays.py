@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from commod import COMMOD, ScoreColumn, audit, frontier
 from commod._displays import CalibrationDisplay, ChangeDisplay, ConceptDisplay, FrontierDisplay
 from commod._displays.decisions import Reliability
-from commod._record import Card, CardLine, Concept, Estimate
+from commod._record.explanation import Card, CardLine, Concept, Estimate
 from commod._reporting.explain import explain
 from commod.datasets import make_biased
 from commod.exceptions import InputError

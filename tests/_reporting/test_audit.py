@@ -29,7 +29,7 @@ from commod import (
     explain,
     metrics,
 )
-from commod._record import StabilitySummary
+from commod._record.audit import StabilitySummary
 from commod._reporting.audit.checks import CHECKS
 from commod._reporting.audit.scores import RankedScores, area_loss
 from commod.datasets import make_biased

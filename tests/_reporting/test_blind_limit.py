@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from commod import Audit, audit, report
-from commod._record import Estimate
+from commod._record.explanation import Estimate
 from commod._words.shared import blind_limit_text
 from commod.bounds import blind_changes
 from commod.constraints import DemographicParity, MinimumRate

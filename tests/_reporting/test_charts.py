@@ -7,7 +7,7 @@ import audits
 import numpy as np
 import pytest
 
-from commod._record import Estimate
+from commod._record.explanation import Estimate
 from commod._reporting.render import charts
 from commod._reporting.render.tables import drawn_groups
 

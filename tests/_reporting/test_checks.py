@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commod import Audit, audit
-from commod._record import Calibration, Check, Estimate, Proxy, StabilitySummary
+from commod._record.audit import Calibration, Proxy, StabilitySummary
+from commod._record.checks import Check
+from commod._record.explanation import Estimate
 from commod._reporting.audit import checks
 from commod._reporting.audit.checks import CHECKS
 from commod.metrics._constraint import get_constraint

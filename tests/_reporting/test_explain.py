@@ -18,8 +18,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from commod import COMMOD, ScoreColumn
 from commod._data.encoding import BinTerms, Encoding, NumericTerms
-from commod._record import from_plain, to_plain
 from commod._record.explanation import Card, Segments
+from commod._record.plain import from_plain, to_plain
 from commod._reporting.explain import explain, find_segments
 from commod._reporting.explain.person import _other_bins, edited_rows
 from commod._reporting.explain.reasons import RatioParts, value_text

@@ -6,7 +6,8 @@ import pytest
 from test_explain import all_edited, edited, make_table, one_hot, some_rows, terms_of
 
 from commod import ScoreColumn
-from commod._record import Card, from_plain, to_plain
+from commod._record.explanation import Card
+from commod._record.plain import from_plain, to_plain
 from commod._reporting.explain import explain
 from commod._reporting.explain.reasons import RatioParts
 from commod.exceptions import InputError

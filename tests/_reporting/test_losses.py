@@ -23,7 +23,7 @@ from commod import (
     explain,
     report,
 )
-from commod._record import CountedUpdate
+from commod._record.costs import CountedUpdate
 from commod.exceptions import InputError
 
 

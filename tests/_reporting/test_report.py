@@ -13,7 +13,9 @@ import audits
 import pytest
 
 from commod import _text
-from commod._record import Audit, Estimate, TradeOff, to_plain
+from commod._record.audit import Audit
+from commod._record.explanation import Estimate, TradeOff
+from commod._record.plain import to_plain
 from commod._reporting.render.page import first_step, render_html, render_markdown, report
 from commod._reporting.render.texts import NO_PROOF, target_state
 from commod.exceptions import InputError, InputTypeError

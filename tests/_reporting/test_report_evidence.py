@@ -9,7 +9,8 @@ import pytest
 from test_explain import make_table
 
 from commod import Audit, ScoreColumn, audit
-from commod._record import CardRule, to_plain
+from commod._record.explanation import CardRule
+from commod._record.plain import to_plain
 from commod._reporting.explain import explain
 from commod._reporting.render import explanation_tables
 from commod._reporting.render.page import render_html, render_markdown, step_tables

@@ -8,7 +8,7 @@ import pytest
 
 from commod import ScoreColumn, audit, explain
 from commod._data.columns import read_columns
-from commod._record import CardLine, Estimate
+from commod._record.explanation import CardLine, Estimate
 from commod._reporting.audit.checks import CHECKS, MAX_AREA, SmallCellPoints, checks_of
 from quick_updates import quick_control
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commod import Audit, Patch, ScoreColumn, audit, audit_frame, compare, explain, report
-from commod._record import FurtherConstraint, Request
+from commod._record.audit import FurtherConstraint, Request
 from commod._reporting.audit.strata import listed_strata
 from commod.bounds import minimal_changes
 from commod.constraints import (

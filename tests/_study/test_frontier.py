@@ -23,7 +23,8 @@ from commod import (
     frontier,
     report,
 )
-from commod._record import TradeOff, from_plain, to_plain
+from commod._record.explanation import TradeOff
+from commod._record.plain import from_plain, to_plain
 from commod._reporting.explain import explain
 from commod._study import frontier as _study
 from commod._study.frontier import Point

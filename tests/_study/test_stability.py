@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from commod import COMMOD, ScoreColumn
-from commod._record import from_plain, to_plain
+from commod._record.plain import from_plain, to_plain
 from commod._study.pictures import plain_text
 from commod._study.stability import (
     ColumnUse,

@@ -6,7 +6,9 @@
 from dataclasses import replace
 from pathlib import Path
 
-from commod._record import EditFigures, EditRecord, Estimate, LeftOutGroup
+from commod._record.audit import LeftOutGroup
+from commod._record.edits import EditFigures, EditRecord
+from commod._record.explanation import Estimate
 from commod._words.update import (
     AskedTarget,
     Goal,

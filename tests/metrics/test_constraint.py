@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from commod import audit, bounds, frontier, report
-from commod._record import Request
+from commod._record.audit import Request
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.metrics import fairness_value

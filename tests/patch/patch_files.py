@@ -12,7 +12,7 @@ from typing import Any
 from patches import bins, category, number
 
 from commod import Patch
-from commod._record import from_plain
+from commod._record.plain import from_plain
 from commod.patch.content import (
     SCHEMA,
     Base,

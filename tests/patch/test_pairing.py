@@ -8,7 +8,7 @@ from patches import bins, category, number
 from tied_files import edited, mixed_patch, tied
 
 from commod import Patch, report
-from commod._record import Drop
+from commod._record.edits import Drop
 from commod.exceptions import InputError
 from commod.patch.content import PatchEvidence
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from commod import ControlledDebiaser, Patch, ScoreColumn
-from commod._record import to_plain
+from commod._record.plain import to_plain
 from commod.datasets import make_biased
 from commod.patch.file import as_version, content_digest
 

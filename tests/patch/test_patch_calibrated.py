@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from patches import as_arrow, content_of, number
 
 from commod import Patch
-from commod._record import ScoreKnot, ScoreMap
+from commod._record.explanation import ScoreKnot, ScoreMap
 from commod._statistics.score_map import map_scores, pieces_of
 from commod.exceptions import InputError
 from commod.patch.file import content_digest

@@ -9,7 +9,7 @@ import pytest
 from patches import as_arrow, category, content_of, margin, number, reference
 
 from commod import Patch
-from commod._record import ScoreKnot, ScoreMap
+from commod._record.explanation import ScoreKnot, ScoreMap
 from commod.exceptions import InputError
 
 MAP = ScoreMap((ScoreKnot(0.0, 0.0), ScoreKnot(0.5, 0.5), ScoreKnot(1.0, 1.0)), 100, *[0.2] * 6)

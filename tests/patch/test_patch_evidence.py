@@ -17,7 +17,8 @@ from sklearn.linear_model import LogisticRegression
 from commod import COMMOD, Patch
 from commod._data.columns import read_columns
 from commod._data.encoding import BinTerms, CategoryTerms, Encoding, NumericTerms
-from commod._record import EditRecord, to_plain
+from commod._record.edits import EditRecord
+from commod._record.plain import to_plain
 from commod.datasets import make_biased
 from commod.edit import Drop
 from commod.exceptions import InputError

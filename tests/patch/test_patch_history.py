@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from commod import ControlledDebiaser, Patch, ScoreColumn
-from commod._record import MAX_NOTE
+from commod._record.edits import MAX_NOTE
 from commod.datasets import make_biased
 from commod.edit import Round
 from commod.exceptions import InputError, TargetWarning

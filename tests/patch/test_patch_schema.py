@@ -15,7 +15,7 @@ from patches import number
 from sklearn.linear_model import LogisticRegression
 
 from commod import Patch, ScoreColumn, frontier
-from commod._record import to_plain
+from commod._record.plain import to_plain
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.patch.content import SCHEMA, LeftOut, Ratio

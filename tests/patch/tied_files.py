@@ -11,7 +11,7 @@ from tests._reporting import audits
 
 from commod import Patch
 from commod._data.columns import iter_columns
-from commod._record import EditRecord, Round, SetPoints
+from commod._record.edits import EditRecord, Round, SetPoints
 from commod._reporting.explain.decisions import make_card
 from commod.patch.content import PatchEdit, editable_parts, figures_of_edit, scorecard_of
 

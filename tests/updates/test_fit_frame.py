@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from commod import ControlledDebiaser, ScoreColumn
 from commod._data.draws import key_hashes
-from commod._record import to_plain
+from commod._record.plain import to_plain
 from commod.constraints import DemographicParity, MinimumRate
 from commod.exceptions import CommodError, DataWarning, InputError
 from commod.metrics import p_rule

@@ -13,7 +13,7 @@ from commod._data.groups import read_groups
 from commod._data.labels import binary_outcome, check_length, read_labels, read_scores
 from commod._data.tables import check_same_rows
 from commod._displays.base import Display, axes_or_new, group_argument, width_in_inches
-from commod._record import CalibrationBin
+from commod._record.audit import CalibrationBin
 from commod._reporting.audit.scores import calibration_bins, calibration_error
 from commod._study.pictures import AFTER, BEFORE, LOSS_STYLE, plain_text
 from commod.exceptions import InputError

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._displays.base import Display, axes_or_new, check_fitted_update, width_in_inches
-from commod._record import Card, CardLine, Concept
+from commod._record.explanation import Card, CardLine, Concept
 from commod._reporting.explain import make_card
 from commod._study.frontier import Frontier, frontier
 from commod._study.pictures import AFTER, BEFORE, bar_style, plain_text

@@ -26,7 +26,9 @@ from commod._explore.edits import (
     points_at_targets,
     points_with_cut,
 )
-from commod._record import Audit, Lock, Segments, SetPoints, Step, TradeOff, edit_words
+from commod._record.audit import Audit
+from commod._record.edits import Lock, SetPoints, edit_words
+from commod._record.explanation import Segments, Step, TradeOff
 from commod._reporting.audit.assembly import first_screen
 from commod._reporting.audit.people import (
     ShownPeople,

@@ -24,8 +24,9 @@ from commod._data.encoding import Encoding, TermTable
 from commod._evidence.cut import evidence, path_of, stop_on
 from commod._evidence.search import costs_at
 from commod._evidence.task import with_bounds
-from commod._record import EditRecord, ExpectedOnNewPeople, utc_now
-from commod._record.edits import AnyEdit
+from commod._record.audit import ExpectedOnNewPeople
+from commod._record.edits import AnyEdit, EditRecord
+from commod._record.plain import utc_now
 from commod._reporting.explain.explanation import expected_of
 from commod.edit import EditedPoints, apply_edits
 from commod.exceptions import CommodError

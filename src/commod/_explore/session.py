@@ -33,7 +33,8 @@ from commod._explore.edits import (
     recorded_plan,
     without_warnings,
 )
-from commod._record import MAX_NOTE, SetPoints, utc_now
+from commod._record.edits import MAX_NOTE, SetPoints
+from commod._record.plain import utc_now
 from commod._reporting.audit import audit as make_audit
 from commod._reporting.render.page import report
 from commod._text import list_names, n_of, plain, shown

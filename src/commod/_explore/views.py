@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from commod._explore.draft import Draft
-from commod._record import Audit
+from commod._record.audit import Audit
 from commod._reporting.render import explanation_tables, texts
 from commod._text import count, n_of, number, percent, plain, points
 from commod._words.shared import EVIDENCE, POSITIVE_POINTS

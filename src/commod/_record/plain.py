@@ -34,7 +34,7 @@ def to_plain(value: Any) -> Any:
 
     Examples
     --------
-    >>> from commod._record import Estimate
+    >>> from commod._record.explanation import Estimate
     >>> to_plain(Estimate(0.5, 0.4, 0.6))
     {'value': 0.5, 'low': 0.4, 'high': 0.6}
     """
@@ -76,7 +76,7 @@ def from_plain(kind: type[Record], data: Any, name: str | None = None) -> Record
 
     Examples
     --------
-    >>> from commod._record import Estimate
+    >>> from commod._record.explanation import Estimate
     >>> from_plain(Estimate, {"value": 0.5, "low": None, "high": None})
     Estimate(value=0.5, low=None, high=None)
     >>> from_plain(Estimate, {"value": "half", "low": None, "high": None})

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from commod._io.untrusted import read_limited
-from commod._record import to_plain
+from commod._record.plain import to_plain
 from commod._reporting.render.embedding import KEY, EmbeddedReport, library, read_report
-from commod._reporting.render.page import file_bytes
 from commod._text import n_of, shorten, visible
 from commod.exceptions import InputError
 from commod.patch.content import Content
@@ -185,6 +184,10 @@ def is_older(stated_library: str) -> bool:
 
 def _wrong_text(page: bytes, report: EmbeddedReport) -> str | None:
     """Return in words where a report is not what its own data give; None if it is."""
+    from commod._reporting.render.page import (
+        file_bytes,
+    )  # Jinja, which a missing file does not need
+
     try:
         expected = file_bytes(report.source, report.suffix)
     except Exception:  # altered data may break any line of a template

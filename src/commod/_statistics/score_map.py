@@ -51,7 +51,7 @@ def pieces_of(score_map: ScoreMap) -> tuple[MapPiece, ...]:
 
     Examples
     --------
-    >>> from commod._record import ScoreKnot
+    >>> from commod._record.explanation import ScoreKnot
     >>> knots = ScoreKnot(0.0, 0.1), ScoreKnot(0.5, 0.5), ScoreKnot(1.0, 0.75)
     >>> pieces_of(ScoreMap(knots, 9, *[0.1] * 6))[1]
     MapPiece(start=0.5, end=1.0, value=0.5, slope=0.5)
@@ -75,7 +75,7 @@ def map_scores(score_map: ScoreMap, scores: Floats, threshold: float) -> Floats:
 
     Examples
     --------
-    >>> from commod._record import ScoreKnot
+    >>> from commod._record.explanation import ScoreKnot
     >>> knots = ScoreKnot(0.0, 0.1), ScoreKnot(0.5, 0.5), ScoreKnot(1.0, 0.75)
     >>> map_scores(ScoreMap(knots, 9, *[0.1] * 6), np.array([0.25, 0.5, 0.75]), 0.5)
     array([0.3  , 0.5  , 0.625])

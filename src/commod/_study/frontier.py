@@ -24,7 +24,7 @@ from commod._data.columns import Column, plain
 from commod._data.disclosure import FEWEST_DESCRIBED, in_totals
 from commod._data.encoding import TermTable
 from commod._data.parameters import check_choice, check_flag, check_number_parameter
-from commod._record import Card, Estimate, Segments, Step, TradeOff
+from commod._record.explanation import Card, Estimate, Segments, Step, TradeOff
 from commod._reporting.explain import SegmentFinder, make_card
 from commod._reporting.explain.segments import FrameColumns
 from commod._reporting.render.page import map_of

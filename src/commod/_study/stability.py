@@ -20,7 +20,7 @@ from commod._data.groups import Groups, read_groups
 from commod._data.labels import check_length, read_labels
 from commod._data.parameters import check_flag, check_seed
 from commod._data.tables import check_same_rows, n_rows_of, take_rows
-from commod._record import StabilitySummary
+from commod._record.audit import StabilitySummary
 from commod._study.evaluation import (
     EvaluationRows,
     choose_evaluated,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from commod._text import MAX_LISTED_GROUPS, count, distinct, list_names, n_of, percent, shorten
 
 if TYPE_CHECKING:
-    from commod._record import Check, Estimate
+    from commod._record.checks import Check
+    from commod._record.explanation import Estimate
 
 CHANGED = {"gain": "people who gain", "loss": "people who lose"}
 OTHERS = {
@@ -37,7 +38,7 @@ def blind_limit_text(changes: Estimate, level: float) -> str:
 
     Examples
     --------
-    >>> from commod._record import Estimate
+    >>> from commod._record.explanation import Estimate
     >>> blind_limit_text(Estimate(128, 110, 147), 0.95)
     'A flexible model of the same columns that does not read the group needs about 128 changes
     (an estimate; 95% interval 110 to 147).'
@@ -192,7 +193,7 @@ def outscoring_text(change: str, figure: Estimate, level: float = 0.95) -> str:
 
     Examples
     --------
-    >>> from commod._record import Estimate
+    >>> from commod._record.explanation import Estimate
     >>> print(outscoring_text("gain", Estimate(0.28, 0.24, 0.32)))
     People who gain have lower base scores for the favourable label than people who stay rejected:
     in 28.0% of the pairs of the same group, the one who gains has the higher base score (24.0% to

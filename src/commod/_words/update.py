@@ -12,7 +12,9 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from commod._record import EditRecord, Estimate, LeftOutGroup
+from commod._record.audit import LeftOutGroup
+from commod._record.edits import EditRecord
+from commod._record.explanation import Estimate
 from commod._text import (
     MAX_LISTED_GROUPS,
     capitalised,

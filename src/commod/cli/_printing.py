@@ -19,7 +19,7 @@ from commod.exceptions import CommodError, InputError, ScoreOrderWarning, Target
 
 if TYPE_CHECKING:
     from commod import Audit
-    from commod._record import Group
+    from commod._record.audit import Group
 
 MAX_ROWS = 30  # of a table on the screen; files hold every row
 

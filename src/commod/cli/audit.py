@@ -17,7 +17,7 @@ from commod.exceptions import InputError
 if TYPE_CHECKING:
     from commod import Audit, Patch
     from commod._io.tables import StoredTable
-    from commod._record import Fairness
+    from commod._record.audit import Fairness
 
 WHAT = "counted the people; figures that need single rows are not in the audit"
 

@@ -364,7 +364,7 @@ def _print(fitted: Fitted, options: Options, printer: Printer) -> bool:
 
 
 def _summary(fitted: Fitted, options: Options, is_met: bool) -> dict[str, Any]:
-    from commod._record import to_plain
+    from commod._record.plain import to_plain
     from commod._reporting.explain.explanation import expected_of
 
     update, content, audit = fitted.update, fitted.patch.content, fitted.audit

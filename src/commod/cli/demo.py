@@ -19,7 +19,8 @@ from commod.exceptions import InputError
 
 if TYPE_CHECKING:
     from commod import COMMOD, Audit, ControlledDebiaser, Explanation
-    from commod._record import Estimate, Group
+    from commod._record.audit import Group
+    from commod._record.explanation import Estimate
     from commod.cli._rows import LoadedRows
 
     Update: TypeAlias = ControlledDebiaser | COMMOD

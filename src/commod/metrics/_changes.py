@@ -25,7 +25,7 @@ from commod._data.labels import (
 )
 from commod._data.parameters import check_choice, check_numbers
 from commod._data.tables import check_same_rows
-from commod._record import Estimate
+from commod._record.explanation import Estimate
 from commod._text import did_you_mean, shown
 from commod._words.shared import LEAST_LEFT, MAX_ALIKE, MAX_CHANGED, NEARLY_ALIKE
 from commod.exceptions import InputError

@@ -30,7 +30,7 @@ from commod._data.labels import (
 )
 from commod._data.parameters import check_number_parameter, check_numbers, check_seed
 from commod._data.tables import check_same_rows
-from commod._record import AreaBetween, Estimate
+from commod._record.explanation import AreaBetween, Estimate
 from commod._text import list_names
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._changes import UNDEFINED, PairShare, as_pair_share, pair_share_interval

@@ -13,7 +13,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from commod._data.columns import LARGEST
-from commod._record import FurtherConstraint, ScoreMap, Value
+from commod._record.audit import FurtherConstraint
+from commod._record.explanation import ScoreMap, Value
 from commod._text import label_text, shorten
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, get_constraint

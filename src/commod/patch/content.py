@@ -19,7 +19,9 @@ from commod._data.encoding import (
     Encoding,
     NumericTerms,
 )
-from commod._record import EditFigures, EditRecord, FurtherConstraint, ScoreMap, Value
+from commod._record.audit import FurtherConstraint
+from commod._record.edits import EditFigures, EditRecord
+from commod._record.explanation import ScoreMap, Value
 from commod._record.plain import ADDED_LATER
 from commod.scorecard import MARGIN_COLUMN, EvidenceRule, Scorecard
 

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from commod._data.encoding import Encoding
-from commod._record import FurtherConstraint, ScoreMap, Value, record_words
+from commod._record.audit import FurtherConstraint
+from commod._record.edits import record_words
+from commod._record.explanation import ScoreMap, Value
 from commod._text import count, label_text, n_of, number, plain, visible
 from commod.metrics._constraint import get_constraint
 from commod.patch.content import (

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from commod._io.untrusted import read_limited, read_object
-from commod._record import from_plain, plain_digest, to_plain
+from commod._record.plain import from_plain, plain_digest, to_plain
 from commod.exceptions import InputError
 from commod.patch.checking import check_content
 from commod.patch.content import SCHEMA, Content

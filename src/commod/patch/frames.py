@@ -33,7 +33,7 @@ from commod._data.frames import (
 from commod._data.parameters import check_flag
 from commod._data.tables import FreeNames
 from commod._io.queries import quoted
-from commod._record import Value
+from commod._record.explanation import Value
 from commod._statistics.score_map import MapPiece
 from commod._text import did_you_mean, list_names, shown
 from commod.exceptions import InputError, InputTypeError

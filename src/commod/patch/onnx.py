@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from commod._data.columns import code_array
 from commod._data.encoding import ColumnTerms, NumericTerms
 from commod._io.optional import import_optional
-from commod._record import Value, to_plain
+from commod._record.explanation import Value
+from commod._record.plain import to_plain
 from commod._statistics.score_map import MapPiece
 from commod.exceptions import InputError, InputTypeError
 from commod.patch.content import (

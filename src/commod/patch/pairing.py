@@ -8,16 +8,10 @@ from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 from commod._data.encoding import NumericTerms
-from commod._record import (
-    Audit,
-    Card,
-    EditFigures,
-    EditRecord,
-    FurtherConstraint,
-    Gap,
-    Shipped,
-    to_plain,
-)
+from commod._record.audit import Audit, FurtherConstraint, Gap, Shipped
+from commod._record.edits import EditFigures, EditRecord
+from commod._record.explanation import Card
+from commod._record.plain import to_plain
 from commod._text import label_text, n_of, shorten
 from commod.patch.checking import CAPS, reached_in, stated_in
 from commod.patch.content import (

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 from commod._data.columns import check_text
 from commod._data.parameters import check_flag
 from commod._io.files import write_whole
-from commod._record import Audit, EditRecord, Shipped, from_plain, to_plain
+from commod._record.audit import Audit, Shipped
+from commod._record.edits import EditRecord
+from commod._record.plain import from_plain, to_plain
 from commod._text import list_names, plain, shown
 from commod.exceptions import InputError
 from commod.patch.checking import check_content

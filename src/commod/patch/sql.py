@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 
 from commod._data.columns import LARGEST
 from commod._data.parameters import check_choice
-from commod._record import Value
+from commod._record.explanation import Value
 from commod._statistics.score_map import pieces_of
 from commod.exceptions import InputError
 from commod.patch.content import (

@@ -14,7 +14,7 @@ import numpy as np
 from commod._data.arrays import Floats, Mask
 from commod._evidence.search import FoundUpdate, FoundValues, Settings, find_card, with_nearness
 from commod._evidence.task import EvidenceTask
-from commod._record import CountedUpdate
+from commod._record.costs import CountedUpdate
 from commod.updates._problem import FitProblem
 
 MAX_MORE = 0.25  # changes of an alternative beyond those of the update, as a share of them

@@ -12,7 +12,9 @@ import numpy as np
 
 from commod._data.base_model import ScoreColumn
 from commod._data.columns import check_optional_text, plain
-from commod._record import EditRecord, ScoreMap, utc_now
+from commod._record.edits import EditRecord
+from commod._record.explanation import ScoreMap
+from commod._record.plain import utc_now
 from commod.exceptions import InputError
 from commod.metrics._constraint import CONSTRAINTS, FORMS, Constraint, get_constraint
 from commod.patch import Patch, content

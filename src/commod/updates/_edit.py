@@ -23,7 +23,8 @@ from commod._data.parameters import check_choice, check_flag
 from commod._evidence.cut import evidence, stop_at_cut
 from commod._evidence.points import Points
 from commod._evidence.search import EvidenceCard, FoundUpdate, costs_at, find_update, recounted
-from commod._record import MAX_NOTE, AnyEdit, EditFigures, EditRecord, Lock, OffsetRule, utc_now
+from commod._record.edits import MAX_NOTE, AnyEdit, EditFigures, EditRecord, Lock, OffsetRule
+from commod._record.plain import utc_now
 from commod._solvers.threads import single_blas_thread
 from commod._text import list_names, shown
 from commod.edit import EditedPoints, apply_edits, find_terms, read_edits

@@ -28,7 +28,7 @@ from commod._evidence.search import (
     with_nearness,
 )
 from commod._evidence.task import N_FOLDS, EvidenceTask, with_bounds
-from commod._record import CountedUpdate
+from commod._record.costs import CountedUpdate
 from commod._solvers.concepts import Concepts, by_column
 from commod._solvers.threads import single_blas_thread
 from commod._words.update import LEVEL

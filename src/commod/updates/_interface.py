@@ -28,7 +28,7 @@ from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.encoding import TermTable
 from commod._data.parameters import check_number_parameter
-from commod._record import FurtherConstraint
+from commod._record.audit import FurtherConstraint
 from commod._text import shown
 from commod.exceptions import InputError, InputTypeError
 from commod.metrics._language import AllOf

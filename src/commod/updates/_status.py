@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from commod._data.arrays import Mask
 from commod._data.disclosure import FEWEST_DESCRIBED, MIN_CATEGORY_SIZE
-from commod._record import Estimate, LeftOutGroup, ScoreMap
+from commod._record.audit import LeftOutGroup
+from commod._record.explanation import Estimate, ScoreMap
 from commod._statistics.promises import (
     NO_INTERVAL,
     UnknownInterval,

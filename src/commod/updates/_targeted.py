@@ -22,7 +22,8 @@ from commod._data.parameters import check_choice, check_number
 from commod._data.tables import check_same_rows
 from commod._evidence.search import Settings
 from commod._evidence.task import Caps
-from commod._record import EditRecord, Request
+from commod._record.audit import Request
+from commod._record.edits import EditRecord
 from commod._words.shared import ratio_target_text
 from commod._words.update import AskedTarget, Goal, PromiseOutcome, UpdateFacts, status_text
 from commod.bounds._limits import DIRECTIONS

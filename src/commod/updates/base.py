@@ -36,7 +36,7 @@ from commod._data.groups import Groups, group_names_of, read_condition, read_gro
 from commod._data.labels import check_length, check_weights, read_labels
 from commod._data.parameters import check_flag, check_names, check_numbers, check_seed
 from commod._data.tables import check_same_rows
-from commod._record import LeftOutGroup, Request
+from commod._record.audit import LeftOutGroup, Request
 from commod._text import did_you_mean, label_text, list_names, n_of, shown
 from commod._words.update import GroupsLeftOut, UpdateFacts, status_text
 from commod.exceptions import InputError, InputTypeError

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from commod._data.base_model import BaseScores, refuse_equal_scores
 from commod._data.columns import Column, read_columns
 from commod._data.encoding import Encoding, TermTable, matching_column
-from commod._record import Audit, ScoreMap
+from commod._record.audit import Audit
+from commod._record.explanation import ScoreMap
 from commod._solvers.problem import Layer
 from commod._statistics.score_map import map_scores
 from commod.exceptions import InputError

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from commod._data.columns import Column
 from commod._data.groups import Groups
-from commod._record import SCHEMA, Audit, ExpectedOnNewPeople, Provenance, Subgroups, utc_now
+from commod._record.audit import SCHEMA, Audit, ExpectedOnNewPeople, Provenance, Subgroups
+from commod._record.plain import utc_now
 from commod._reporting.audit.checks import checks_of
 from commod._reporting.audit.figures import (
     MeasuredAudit,

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from commod import _record
 from commod._data.columns import Column
 from commod._data.disclosure import SMALL_CATEGORY
 from commod._data.encoding import CategoryTerms
 from commod._data.proxies import NEAR_COPY_AREA
-from commod._record.explanation import Direction
+from commod._record.audit import Fairness, Proxy
+from commod._record.checks import Check, Severity, State
+from commod._record.explanation import CardLine, Direction, Estimate, Outscoring, is_evidence
 from commod._reporting.audit.figures import MeasuredAudit
 from commod._reporting.audit.scores import group_areas
 from commod._reporting.audit.sentences import (
@@ -64,7 +65,7 @@ class SmallCellPoints:
     `points` (n,) are those of small categories, and `is_inside` (n,) says who has such points.
     """
 
-    lines: Sequence[_record.CardLine]
+    lines: Sequence[CardLine]
     n_rows: int
     points: NDArray[np.float64] = field(init=False)
     is_inside: NDArray[np.bool_] = field(init=False)
@@ -93,7 +94,7 @@ class SmallCellPoints:
 
     def group_areas(
         self, codes: NDArray[np.intp], is_compared: NDArray[np.bool_], level: float
-    ) -> list[_record.Estimate] | None:
+    ) -> list[Estimate] | None:
         """Return how well the points predict each compared group; None without small categories."""
         if not self.is_inside.any():
             return None
@@ -101,7 +102,7 @@ class SmallCellPoints:
         return group_areas(-self.points[inside], codes[inside], is_compared, level)
 
 
-def small_cells_answer(e: MeasuredAudit) -> tuple[_record.State, str] | None:
+def small_cells_answer(e: MeasuredAudit) -> tuple[State, str] | None:
     """Return whether the points of small categories predict a group; None where there are none."""
     if e.small_cell_areas is None:
         return None
@@ -125,7 +126,7 @@ def small_cells_answer(e: MeasuredAudit) -> tuple[_record.State, str] | None:
     if not candidates:
         text = f"{people} have such a category, too few of a group to compare."
         return "not enough evidence", f"{predictor} may predict the group. {text}"
-    says: dict[_record.State, str] = {
+    says: dict[State, str] = {
         "failed": f"{predictor} predict, among {people},",
         "not enough evidence": f"{predictor} may predict, among {people},",
         "passed": f"{predictor} predict, among {people}, no group better than",
@@ -140,15 +141,15 @@ def _predicted(
     clear: Sequence[str],
     possible: Sequence[str],
     best: str,
-    says: Mapping[_record.State, str],
+    says: Mapping[State, str],
     scale: str,
     width: int = LIMIT,
-) -> tuple[_record.State, str]:
+) -> tuple[State, str]:
     """Return which groups are clearly or possibly predicted; `best` is predicted best.
 
     `says` has the beginning of the sentence by state.
     """
-    found: tuple[tuple[_record.State, Sequence[str]], ...]
+    found: tuple[tuple[State, Sequence[str]], ...]
     found = ("failed", clear), ("not enough evidence", possible)
     for state, groups in found:
         if groups:
@@ -156,7 +157,7 @@ def _predicted(
     return "passed", f"{says['passed']} {best}. {scale}"
 
 
-Answer = tuple[_record.State, str] | None  # None where the question does not apply
+Answer = tuple[State, str] | None  # None where the question does not apply
 
 MAX_TIMES_FEWEST = 1.5  # changes over the fewest possible
 MIN_DESCRIBED = 0.8  # share of the changes that the segments describe
@@ -169,7 +170,7 @@ NAME_LIMIT, ITEM_LIMIT = 60, 160  # characters of a name, and of a name with its
 MAX_GROUP_AREA = 0.7  # area under the curve with which any update may predict a group
 
 
-def _passed_if(condition: bool) -> _record.State:
+def _passed_if(condition: bool) -> State:
     return "passed" if condition else "failed"
 
 
@@ -177,15 +178,15 @@ def _passed_if(condition: bool) -> _record.State:
 # The stated constraints: a check of the target passes if all of them pass it
 
 
-def _joined(answers: list[tuple[_record.State, str]]) -> Answer:
+def _joined(answers: list[tuple[State, str]]) -> Answer:
     """Return one answer for several constraints: the worst state, and all sentences."""
-    states: tuple[_record.State, ...] = ("failed", "not enough evidence", "passed")
+    states: tuple[State, ...] = ("failed", "not enough evidence", "passed")
     given = [state for state, _ in answers]
     worst = next((state for state in states if state in given), None)
     return None if worst is None else (worst, " ".join(text for _, text in answers))
 
 
-def _bounded(e: MeasuredAudit) -> list[_record.Fairness]:
+def _bounded(e: MeasuredAudit) -> list[Fairness]:
     """Return the stated metrics that have a bound."""
     return [metric for metric in e.asked if metric.bound is not None]
 
@@ -202,7 +203,7 @@ def target_on_rows(e: MeasuredAudit) -> Answer:
     return state, f"{text} This is not a success: {why}."
 
 
-def _on_rows(e: MeasuredAudit, metric: _record.Fairness) -> tuple[_record.State, str]:
+def _on_rows(e: MeasuredAudit, metric: Fairness) -> tuple[State, str]:
     value = metric.after.value
     if value is None:
         return "not enough evidence", f"The {metric.name} is not defined on these rows."
@@ -218,7 +219,7 @@ def target_on_interval(e: MeasuredAudit) -> Answer:
     return _joined([_on_interval(e, metric) for metric in _bounded(e)])
 
 
-def _on_interval(e: MeasuredAudit, metric: _record.Fairness) -> tuple[_record.State, str]:
+def _on_interval(e: MeasuredAudit, metric: Fairness) -> tuple[State, str]:
     low, high, bound = metric.after.low, metric.after.high, metric.bound or 0.0
     if low is None or high is None:
         where = f" of the {metric.name}" if len(e.asked) > 1 else ""
@@ -243,7 +244,7 @@ def not_less_fair(e: MeasuredAudit) -> Answer:
     return _joined([_not_less_fair(metric, i > 0) for i, metric in enumerate(e.asked)])
 
 
-def _not_less_fair(metric: _record.Fairness, is_further: bool) -> tuple[_record.State, str]:
+def _not_less_fair(metric: Fairness, is_further: bool) -> tuple[State, str]:
     before, after, name = metric.before.value, metric.after.value, metric.name
     if before is None or after is None:
         return "not enough evidence", f"The {name} is not defined both before and after."
@@ -258,7 +259,7 @@ def _not_less_fair(metric: _record.Fairness, is_further: bool) -> tuple[_record.
 
 def large_strata(e: MeasuredAudit) -> Answer:
     """Answer whether the conditions compare all people of the compared groups."""
-    answers: list[tuple[_record.State, str]] = []
+    answers: list[tuple[State, str]] = []
     for metric in e.asked:
         table = metric.strata
         if table is None:
@@ -604,7 +605,7 @@ def _nearer(change: Direction, e: MeasuredAudit) -> Answer:
     return ("failed" if high is not None and high < CHANCE else "not enough evidence"), text
 
 
-def _worst(figures: _record.Outscoring) -> str:
+def _worst(figures: Outscoring) -> str:
     """Return the groups whose interval lies below chance, lowest first."""
     known = [
         (g.probability.value, g.name)
@@ -633,7 +634,7 @@ class GroupPrediction(NamedTuple):
     low: float
     high: float
     base: float | None
-    more: _record.Estimate | None
+    more: Estimate | None
 
     @property
     def is_clear(self) -> bool:
@@ -660,7 +661,7 @@ class GroupPrediction(NamedTuple):
         return f"{text}, difference {' to '.join(ends).replace('-', '−')})"
 
 
-def prediction_of(proxy: _record.Proxy) -> GroupPrediction | None:
+def prediction_of(proxy: Proxy) -> GroupPrediction | None:
     """Return the prediction; an area below 0.5 predicts who is not in the group, equally well."""
     area, base = proxy.update, proxy.base_score
     if area.value is None or area.low is None or area.high is None:
@@ -672,7 +673,7 @@ def prediction_of(proxy: _record.Proxy) -> GroupPrediction | None:
     return GroupPrediction(proxy.group, *ends, known, proxy.difference)
 
 
-def predicts_no_group(e: MeasuredAudit) -> tuple[_record.State, str]:
+def predicts_no_group(e: MeasuredAudit) -> tuple[State, str]:
     """Return whether −r, the evidence or the change predicts a group better than is allowed."""
     if e.provenance.reads_group:
         return "failed", "The update reads the group, or a column that determines it, to decide."
@@ -680,11 +681,9 @@ def predicts_no_group(e: MeasuredAudit) -> tuple[_record.State, str]:
     if not predictions:
         return "not enough evidence", "No two groups are large enough to be compared."
     by_ratio = e.proxies[0].by_ratio
-    predictor = (
-        "The evidence" if _record.is_evidence(e.card) else "−r" if by_ratio else "The change"
-    )
+    predictor = "The evidence" if is_evidence(e.card) else "−r" if by_ratio else "The change"
     scale = _scale(e, any(p.base is not None for p in predictions))
-    says: dict[_record.State, str] = {
+    says: dict[State, str] = {
         "failed": f"{predictor} predicts who belongs to",
         "not enough evidence": f"{predictor} may predict who belongs to",
         "passed": f"{predictor} predicts no group better than",
@@ -719,13 +718,13 @@ class Question(NamedTuple):
 
     code: str
     title: str
-    severity: _record.Severity
+    severity: Severity
     answer: Callable[[MeasuredAudit], Answer]
 
 
-BLOCKS: _record.Severity = "blocks signing"
-REASON: _record.Severity = "needs a reason"
-INFORMS: _record.Severity = "for information"
+BLOCKS: Severity = "blocks signing"
+REASON: Severity = "needs a reason"
+INFORMS: Severity = "for information"
 
 CHECKS = (
     Question("CM101", "The target is reached on these rows", BLOCKS, target_on_rows),
@@ -772,18 +771,14 @@ CHECKS = (
 )
 
 
-def checks_of(
-    evidence: MeasuredAudit, questions: Iterable[Question] = CHECKS
-) -> tuple[_record.Check, ...]:
+def checks_of(evidence: MeasuredAudit, questions: Iterable[Question] = CHECKS) -> tuple[Check, ...]:
     """Return the answers to all questions that apply.
 
     A target that is missed needs a reason, and does not block signing, where chance may explain it.
     So do errors where nobody counted alternatives.
     """
     answers = ((question, question.answer(evidence)) for question in questions)
-    checks = [
-        _record.Check(q.code, q.title, *answer, q.severity) for q, answer in answers if answer
-    ]
+    checks = [Check(q.code, q.title, *answer, q.severity) for q, answer in answers if answer]
     states = {check.code: check.state for check in checks}
     needs_reason = {
         "CM101": states.get("CM101") == "failed" and states.get("CM102") == "not enough evidence",

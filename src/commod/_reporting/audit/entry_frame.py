@@ -37,7 +37,7 @@ from commod._data.frames import (
 )
 from commod._data.groups import read_groups, read_stratum_column, refuse_missing
 from commod._data.tables import FreeNames
-from commod._record import Agreement, Audit, Request
+from commod._record.audit import Agreement, Audit, Request
 from commod._reporting.audit.assembly import (
     digest_counts,
     make_audit,

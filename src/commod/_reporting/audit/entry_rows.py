@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod import _record
 from commod._data.columns import iter_columns
 from commod._data.labels import check_length, is_label_in
 from commod._data.parameters import check_flag
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
 from commod._data.tables import check_same_rows, index_of, n_rows_of, take_rows
+from commod._record.audit import Audit, Proxy, Request, StabilitySummary
+from commod._record.explanation import Card, CardLine, Estimate, Segments, is_evidence
 from commod._reporting.audit.assembly import (
     DataDigest,
     make_audit,
@@ -90,7 +91,7 @@ def audit(
     blind_limit: bool = False,
     value: Any = None,
     created: str | None = None,
-) -> _record.Audit:
+) -> Audit:
     """Return who changes, who gains and who loses, at what cost, and what is not known.
 
     The function takes arrays, not models. It can audit any update, or any pair of models.
@@ -280,7 +281,7 @@ def _refuse_probabilities(sensitive_probabilities: Any) -> None:
         )
 
 
-def _check_blind_limit(blind_limit: bool, request: _record.Request, X: Any) -> None:
+def _check_blind_limit(blind_limit: bool, request: Request, X: Any) -> None:
     """Refuse to estimate the blind limit where it is asked for and not known."""
     check_flag(blind_limit, "blind_limit")
     if not blind_limit:
@@ -313,7 +314,7 @@ def _read_level(level: float | None, explanation: Explanation | None) -> float:
 
 def _with_explained(
     explanation: Explanation | None, X: Any, scores: dict[str, Any]
-) -> tuple[_record.Request | None, Any, dict[str, Any]]:
+) -> tuple[Request | None, Any, dict[str, Any]]:
     """Return the request of the explanation, X and the scores; its own where none are given."""
     if explanation is None:
         return None, X, scores
@@ -350,8 +351,8 @@ def _check_explained_rows(people: AuditedPeople, explanation: Explanation | None
         )
 
 
-def _read_stability(stability: Any) -> _record.StabilitySummary | None:
-    if stability is None or isinstance(stability, _record.StabilitySummary):
+def _read_stability(stability: Any) -> StabilitySummary | None:
+    if stability is None or isinstance(stability, StabilitySummary):
         return stability
     if not hasattr(stability, "summary"):
         raise InputError(
@@ -443,7 +444,7 @@ def _read_segments(
     X: Any,
     explanation: Explanation | None,
     group_columns: Sequence[str],
-) -> tuple[_record.Segments | None, NDArray[Any]]:
+) -> tuple[Segments | None, NDArray[Any]]:
     """Return the segments and the segment of each row (n,), −1 where there is none.
 
     The segments of an explanation count everybody. Where people are hidden, they are found again.
@@ -495,14 +496,14 @@ def _known_of_update(
 
 
 def _proxies(
-    counted: ShownPeople, explanation: Explanation | None, card: _record.Card | None
-) -> tuple[_record.Proxy, ...]:
+    counted: ShownPeople, explanation: Explanation | None, card: Card | None
+) -> tuple[Proxy, ...]:
     """Return how well −r, or the evidence, predicts each group; the change where r is not known."""
     known = counted.known
     compared = known.groups.codes, counted.is_compared, counted.level
     base, push = known.scores_before, None
     if explanation is not None and explanation.raw_ratio is not None:
-        sign = 1.0 if _record.is_evidence(card) else -1.0
+        sign = 1.0 if is_evidence(card) else -1.0
         push = sign * np.asarray(explanation.raw_ratio)[counted.is_shown][counted.is_known]
     of_push = None if push is None else group_areas(push, *compared)
     if base is None:
@@ -539,9 +540,9 @@ def _with_blind_limit(
         blind = BlindPeople.of(columns, compared, people.before)
         moves = allowed_moves(counted, counted.request.direction)
         found = blind.fewest(reached, **moves, level=counted.level)
-        changes = _record.Estimate(*map(finite_or_none, (found.n_changes, *found.interval)))
+        changes = Estimate(*map(finite_or_none, (found.n_changes, *found.interval)))
     return replace(measured, limit=replace(measured.limit, blind=changes))
 
 
-def _card_lines(explanation: Explanation | None) -> Sequence[_record.CardLine]:
+def _card_lines(explanation: Explanation | None) -> Sequence[CardLine]:
     return () if explanation is None or explanation.card is None else explanation.card.lines

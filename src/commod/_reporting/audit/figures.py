@@ -10,10 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod import _record
 from commod._data.arrays import Floats
 from commod._data.disclosure import FEWEST_DESCRIBED
-from commod._record import Audit, Estimate, Fairness, Group
+from commod._record.audit import (
+    Audit,
+    ChangeSummary,
+    Fairness,
+    Group,
+    Limit,
+    Proxy,
+    Request,
+    SmallGroup,
+    UnknownGroups,
+)
+from commod._record.costs import Losses
+from commod._record.explanation import Estimate
 from commod._reporting.audit.people import (
     UNDEFINED,
     DecisionCounts,
@@ -124,7 +135,7 @@ def _metric(
     )
 
 
-def outcomes_of(request: _record.Request) -> tuple[str, str]:
+def outcomes_of(request: Request) -> tuple[str, str]:
     """Return the label whose rates are compared and the other one, in words.
 
     The other one is empty where nobody has it.
@@ -175,14 +186,14 @@ def _worst_estimate(counted: ShownPeople, i: int, after: bool) -> Estimate:
     return Estimate(value, finite_or_none(low), finite_or_none(high))
 
 
-def unknown_groups_of(counted: ShownPeople) -> _record.UnknownGroups | None:
+def unknown_groups_of(counted: ShownPeople) -> UnknownGroups | None:
     """Return how fair the decisions could be, whatever the unknown groups are.
 
     The requested metric, before and after, lies in an interval.
     """
     compared, unknown, constraint = counted.compared, counted.unknown, counted.constraint
     if n := counted.n_unknown_hidden:
-        return _record.UnknownGroups(compared.n, n, None, None, None, None, False)
+        return UnknownGroups(compared.n, n, None, None, None, None, False)
     if unknown is None:
         return None
     before, after = NO_INTERVAL, NO_INTERVAL
@@ -196,7 +207,7 @@ def unknown_groups_of(counted: ShownPeople) -> _record.UnknownGroups | None:
             )
             for when in (False, True)
         )
-    return _record.UnknownGroups(
+    return UnknownGroups(
         n_known=compared.n,
         n_unknown=unknown.n,
         low_before=finite_or_none(before.low),
@@ -211,7 +222,7 @@ def unknown_groups_of(counted: ShownPeople) -> _record.UnknownGroups | None:
 # Changes and their limit
 
 
-def changes_of(counted: ShownPeople) -> _record.ChangeSummary:
+def changes_of(counted: ShownPeople) -> ChangeSummary:
     """Return how many people change, gain and lose, and how many are decided `pos_label`."""
     n = counted.everybody.n
     selected = [
@@ -220,10 +231,10 @@ def changes_of(counted: ShownPeople) -> _record.ChangeSummary:
     ]
     gains, losses = counted.everybody.gains_and_losses(counted.people.favorable_is_positive)
     rate = share_estimate(gains + losses, n, counted.level)
-    return _record.ChangeSummary(n, gains + losses, gains, losses, rate, *selected)
+    return ChangeSummary(n, gains + losses, gains, losses, rate, *selected)
 
 
-def losses_of(counted: ShownPeople, value: tuple[float, float] | None) -> _record.Losses | None:
+def losses_of(counted: ShownPeople, value: tuple[float, float] | None) -> Losses | None:
     """Return what wrong decisions cost; `value` is that of a right and of a wrong acceptance."""
     if value is None:
         return None
@@ -233,10 +244,10 @@ def losses_of(counted: ShownPeople, value: tuple[float, float] | None) -> _recor
     missed = [int(of[good, 1 - good]) for of in counts]
     wrong = [int(of[1 - good, good]) for of in counts]
     sums = [worth * m + cost * w for m, w in zip(missed, wrong, strict=True)]
-    return _record.Losses(worth, cost, *missed, *wrong, *sums)
+    return Losses(worth, cost, *missed, *wrong, *sums)
 
 
-def limit_of(counted: ShownPeople) -> _record.Limit:
+def limit_of(counted: ShownPeople) -> Limit:
     """Return the fewest changes for the fairness that was reached, and for the target.
 
     A number is None where it is undefined, and where no number of changes is enough.
@@ -254,7 +265,7 @@ def limit_of(counted: ShownPeople) -> _record.Limit:
     n_changes = sum(counted.compared.gains_and_losses(counted.people.favorable_is_positive))
     n_fewest, is_fewest = fewest(reached, direction)
     n_target, is_target = fewest(asked, direction)
-    return _record.Limit(
+    return Limit(
         direction=direction,
         n_changes=n_changes,
         n_fewest=n_fewest,
@@ -397,10 +408,10 @@ def _score_gaps(means: Floats, squares: Floats, sizes: NDArray[np.int64], refere
     return mean_differences(means, reference, deviation if deviation > ROUNDING else 0.0)
 
 
-def small_groups_of(groups: Sequence[Group], needed: int) -> tuple[_record.SmallGroup, ...]:
+def small_groups_of(groups: Sequence[Group], needed: int) -> tuple[SmallGroup, ...]:
     """Return the groups that are too small to be compared, with rates that may be shown."""
     return tuple(
-        _record.SmallGroup(g.name, g.n, needed, g.selected_before.value, g.selected_after.value)
+        SmallGroup(g.name, g.n, needed, g.selected_before.value, g.selected_after.value)
         for g in groups
         if not g.compared
     )
@@ -411,7 +422,7 @@ def proxies_of(
     ratio_areas: Sequence[Estimate] | None = None,
     score_areas: Sequence[Estimate] | None = None,
     differences: Sequence[Estimate] | None = None,
-) -> tuple[_record.Proxy, ...]:
+) -> tuple[Proxy, ...]:
     """Return how well the update predicts each compared group.
 
     `ratio_areas` are those of −r, or of the evidence. Without them, they are those of the change
@@ -421,4 +432,4 @@ def proxies_of(
     updates = ratio_areas or change_areas(counted)
     nothing = [None] * len(names)
     areas = zip(names, updates, score_areas or nothing, differences or nothing, strict=True)
-    return tuple(_record.Proxy(name, by_ratio, a, b, c) for name, a, b, c in areas)
+    return tuple(Proxy(name, by_ratio, a, b, c) for name, a, b, c in areas)

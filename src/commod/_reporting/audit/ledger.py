@@ -16,7 +16,7 @@ import numpy as np
 from commod._data.columns import plain
 from commod._io.files import write_whole
 from commod._io.optional import import_optional
-from commod._record import Segment, Segments
+from commod._record.explanation import Segment, Segments
 from commod._reporting.audit.people import AuditedPeople
 from commod._reporting.explain import Explanation
 from commod._text import number, snippet, visible

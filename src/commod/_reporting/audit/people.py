@@ -30,7 +30,8 @@ from commod._data.labels import (
     read_labels,
     read_scores,
 )
-from commod._record import Estimate, Request
+from commod._record.audit import Request
+from commod._record.explanation import Estimate
 from commod._reporting.audit.request import condition_columns, stated_constraints
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._constraint import Constraint

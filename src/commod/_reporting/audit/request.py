@@ -12,7 +12,8 @@ from commod._data.columns import plain
 from commod._data.groups import UNKNOWN_GROUPS
 from commod._data.labels import check_label_parameter
 from commod._data.parameters import check_choice, check_numbers
-from commod._record import FurtherConstraint, Request, from_plain, to_plain
+from commod._record.audit import FurtherConstraint, Request
+from commod._record.plain import from_plain, to_plain
 from commod._text import did_you_mean, shown
 from commod.bounds._limits import DIRECTIONS
 from commod.exceptions import InputError, InputTypeError

@@ -13,11 +13,19 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 from scipy.stats import binomtest
 
-from commod import _record
 from commod._data.arrays import Floats, Mask
 from commod._data.disclosure import FEWEST_DESCRIBED
-from commod._record import Agreement, Calibration, CalibrationBin, Estimate, Quality
-from commod._record.explanation import Direction
+from commod._record.audit import Agreement, Calibration, CalibrationBin, Quality
+from commod._record.explanation import (
+    AreaBetween,
+    Direction,
+    Estimate,
+    GroupOutscoring,
+    GroupRoc,
+    LargestGap,
+    Outscoring,
+    RocFigures,
+)
 from commod._reporting.audit.people import (
     UNDEFINED,
     AuditedPeople,
@@ -406,9 +414,7 @@ def _cells_of(
 # Figures
 
 
-def roc_of(
-    ranked: RankedGroups | None, names: Sequence[str], level: float
-) -> _record.RocFigures | None:
+def roc_of(ranked: RankedGroups | None, names: Sequence[str], level: float) -> RocFigures | None:
     """Return the areas under and between the curves; None where no group is ranked.
 
     `names` are those of all groups.
@@ -432,7 +438,7 @@ def roc_of(
             **({} if after is None else after.of_group(k, "after")),
             auc_loss=None if ranked.losses is None else ranked.losses[j],
         )
-    return _record.RocFigures(
+    return RocFigures(
         reference=None if reference is None else rocs[reference].name,
         groups=tuple(rocs),
         largest_before=None if before is None else before.largest(own_names),
@@ -442,12 +448,12 @@ def roc_of(
     )
 
 
-def _without_figures(name: str, cells: ScoreCells) -> _record.GroupRoc:
+def _without_figures(name: str, cells: ScoreCells) -> GroupRoc:
     """Return a group without figures, and why it gets none, if so."""
     n_positive, n_negative = int(cells.positive.sum()), int(cells.negative.sum())
     fewest = min(n_positive, n_negative)
     why = "" if fewest >= FEWEST_DESCRIBED else FEW_OF_A_LABEL if fewest else ONE_LABEL
-    return _record.GroupRoc(name, n_positive, n_negative, why_unknown=why)
+    return GroupRoc(name, n_positive, n_negative, why_unknown=why)
 
 
 @dataclass(frozen=True)
@@ -475,14 +481,14 @@ class _MeasuredCurves:
             f"curve_{when}": self.cells[k].points(N_POINTS, FEWEST_DESCRIBED),
         }
 
-    def largest(self, names: Sequence[str]) -> _record.LargestGap | None:
+    def largest(self, names: Sequence[str]) -> LargestGap | None:
         """Return the largest area over all pairs; None where there is no pair."""
         pairs = self.resampled.all_pairs()
         if not pairs:
             return None
         (first, second), gap = self.resampled.largest_gap(pairs, self.level)
         error = sum(sorted(self.errors)[-2:])
-        return _record.LargestGap(names[first], names[second], _with_error(gap, error))
+        return LargestGap(names[first], names[second], _with_error(gap, error))
 
 
 def _measure(
@@ -500,7 +506,7 @@ def _measure(
     return _MeasuredCurves(own, described.index(reference), resampled, level, errors)
 
 
-def _with_error(gap: _record.AreaBetween, error: float) -> _record.AreaBetween:
+def _with_error(gap: AreaBetween, error: float) -> AreaBetween:
     return replace(gap, area=_widened(gap.area, error))
 
 
@@ -517,7 +523,7 @@ def _widened(figure: Estimate, error: float) -> Estimate:
 DIRECTIONS: tuple[Direction, ...] = ("gain", "loss")
 
 
-def outscoring_of(counted: ShownPeople) -> tuple[_record.Outscoring, ...]:
+def outscoring_of(counted: ShownPeople) -> tuple[Outscoring, ...]:
     """Return the figures of gains and of losses, whichever occur; none without base scores.
 
     Only compared groups count: a pair is made within a group, and a small group has few pairs.
@@ -536,7 +542,7 @@ def outscoring_of(counted: ShownPeople) -> tuple[_record.Outscoring, ...]:
 
 def _of_direction(
     people: AuditedPeople, sides: Sides, change: Direction, names: list[str], level: float
-) -> _record.Outscoring:
+) -> Outscoring:
     side, changed = sides.side_of(change), people.changed
     pairs = side.count_pairs(changed)
     true_shares: list[Estimate | None] = [None, None]
@@ -551,8 +557,8 @@ def _of_direction(
         # the rank of one person among few would tell about that person
         is_described = min(n_changed, n_others) >= FEWEST_DESCRIBED
         figure = pairs.of_group(i).estimate(level) if is_described else UNDEFINED
-        groups.append(_record.GroupOutscoring(name, n_changed, n_others, figure))
-    return _record.Outscoring(
+        groups.append(GroupOutscoring(name, n_changed, n_others, figure))
+    return Outscoring(
         change=change,
         n_changed=int(pairs.n_changed.sum()),
         n_others=int(pairs.n_others.sum()),

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.disclosure import FEWEST_DESCRIBED
-from commod._record import CountedUpdate, Fairness, Outscoring
+from commod._record.audit import Fairness
+from commod._record.costs import CountedUpdate
+from commod._record.explanation import Outscoring
 from commod._reporting.audit.figures import MeasuredAudit, outcomes_of
 from commod._reporting.audit.people import DecisionCounts
 from commod._text import (

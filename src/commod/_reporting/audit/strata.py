@@ -9,7 +9,7 @@ import numpy as np
 
 from commod._data.arrays import Floats, Mask
 from commod._data.disclosure import FEWEST_DESCRIBED, MIN_CATEGORY_SIZE
-from commod._record import Stratum, StratumGroup, StratumTable
+from commod._record.audit import Stratum, StratumGroup, StratumTable
 from commod._reporting.audit.people import IntArray, ShownPeople, finite_or_none
 from commod.metrics._cells import GroupComparison, comparisons, worst_value
 from commod.metrics._constraint import Constraint

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from commod._data.columns import Column
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import BinTerms, bin_edges
-from commod._record import Estimate, Subgroup, Subgroups
+from commod._record.audit import Subgroup, Subgroups
+from commod._record.explanation import Estimate
 from commod._reporting.audit.people import AuditedPeople, ShownPeople
 from commod._statistics.intervals import difference_interval, share_estimate
 from commod.metrics._constraint import Constraint

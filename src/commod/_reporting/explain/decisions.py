@@ -20,7 +20,8 @@ from commod._data.labels import (
     read_labels,
 )
 from commod._data.tables import n_rows_of
-from commod._record import Card, CardLine, CardRule, Concept, Request
+from commod._record.audit import Request
+from commod._record.explanation import Card, CardLine, CardRule, Concept
 from commod._reporting.explain.reasons import column_means, ratio_per_point
 from commod._solvers.concepts import MAX_CONCEPT_ROWS, Concepts, by_column
 from commod._statistics.intervals import share_estimate

@@ -18,16 +18,9 @@ from commod._data.columns import Column, plain
 from commod._data.labels import check_label_parameter, check_length
 from commod._data.parameters import check_numbers
 from commod._data.tables import check_same_rows, index_of, take_rows
-from commod._record import (
-    Card,
-    CardLine,
-    Concept,
-    EditRecord,
-    ExpectedOnNewPeople,
-    Request,
-    Segments,
-)
-from commod._record.explanation import Value
+from commod._record.audit import ExpectedOnNewPeople, Request
+from commod._record.edits import EditRecord
+from commod._record.explanation import Card, CardLine, Concept, Segments, Value
 from commod._reporting.explain.decisions import (
     CardMaker,
     check_labels,

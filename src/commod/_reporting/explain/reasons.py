@@ -22,8 +22,7 @@ import numpy as np
 from commod._data.arrays import Floats, Mask
 from commod._data.columns import Column
 from commod._data.encoding import CategoryTerms, ColumnTerms, Encoding, NumericTerms
-from commod._record import Condition
-from commod._record.explanation import Value
+from commod._record.explanation import Condition, Value
 from commod._text import points as signed_points
 from commod._text import shorten
 from commod.scorecard import DISTANCE_COLUMN, EvidenceRule, Scorecard, distances

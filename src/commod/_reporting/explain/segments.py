@@ -21,8 +21,7 @@ from commod._data.arrays import Mask
 from commod._data.columns import Column, Kind, iter_columns
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.tables import n_rows_of, take_rows
-from commod._record import Condition, Segment, Segments
-from commod._record.explanation import Direction, Value
+from commod._record.explanation import Condition, Direction, Segment, Segments, Value
 from commod._reporting.explain.conditions import (
     MIN_PRECISION,
     BinnedColumns,

@@ -6,15 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from commod._record import (
-    Audit,
-    Calibration,
-    Card,
-    Estimate,
-    RocFigures,
-    StabilitySummary,
-    TradeOff,
-)
+from commod._record.audit import Audit, Calibration, StabilitySummary
+from commod._record.explanation import Card, Estimate, RocFigures, TradeOff
 from commod._reporting.render.tables import drawn_groups
 from commod._reporting.render.texts import ShortNames, group_rates_label
 from commod._text import count, estimate, number, of_hundred, percent, shorten

@@ -16,17 +16,9 @@ import re
 from typing import Any, NamedTuple
 
 from commod._io.untrusted import read_object
-from commod._record import (
-    OLDER_REPORT,
-    REPORT_SCHEMA,
-    Audit,
-    Shipped,
-    TradeOff,
-    from_plain,
-    plain_digest,
-    to_plain,
-)
-from commod._record.audit import MAX_BYTES
+from commod._record.audit import MAX_BYTES, OLDER_REPORT, REPORT_SCHEMA, Audit, Shipped
+from commod._record.explanation import TradeOff
+from commod._record.plain import from_plain, plain_digest, to_plain
 from commod.exceptions import InputError
 
 KEY = "report_sha256"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from commod import _record
+from commod._record.audit import Audit
+from commod._record.edits import EditRecord, record_words
+from commod._record.explanation import Card, CardLine, Concept, Estimate, Segments, TradeOff
 from commod._reporting.render import texts
 from commod._reporting.render.tables import (
     DIRECTIONS,
@@ -24,7 +26,7 @@ SHOWN_TERMS = 12  # of a scorecard, before the others are folded away
 MOST_TERMS = 400  # of an unfolded scorecard; the audit's JSON has all of them
 
 
-def segments(rules: _record.Segments, caption: str) -> ReportTable:
+def segments(rules: Segments, caption: str) -> ReportTable:
     """Return the rules that describe who changes."""
     return table_of(
         "segments",
@@ -46,7 +48,7 @@ def segments(rules: _record.Segments, caption: str) -> ReportTable:
     )
 
 
-def step_segments(rules: _record.Segments) -> ReportTable:
+def step_segments(rules: Segments) -> ReportTable:
     """Return the rules of one step; without intervals, because their level is not known."""
     table = segments(rules, "Rules that describe who changes.")
     kept = (0, 1, 2, 4)
@@ -58,7 +60,7 @@ def step_segments(rules: _record.Segments) -> ReportTable:
 
 
 def scorecard(
-    card: _record.Card, caption: str, *, with_spread: bool = True, most: int = SHOWN_TERMS
+    card: Card, caption: str, *, with_spread: bool = True, most: int = SHOWN_TERMS
 ) -> ReportTable:
     """Return the total scorecard; only its strongest terms if there are more than `most`."""
     terms = _strongest(card.lines, most)
@@ -77,7 +79,7 @@ def scorecard(
     return replace(table, rows=((*start, *empty), *table.rows))
 
 
-def scorecard_caption(audit: _record.Audit, card: _record.Card) -> str:
+def scorecard_caption(audit: Audit, card: Card) -> str:
     """Return the caption of the audited update's scorecard."""
     return (
         f"Total points on {_sum(card)}. Spread is the standard deviation of what a term adds to "
@@ -85,12 +87,12 @@ def scorecard_caption(audit: _record.Audit, card: _record.Card) -> str:
     )
 
 
-def total_caption(card: _record.Card, every_term: bool = False) -> str:
+def total_caption(card: Card, every_term: bool = False) -> str:
     """Return the caption of a scorecard without spread, or with every term."""
     return f"Total points on {_sum(card)}{', every term' if every_term else ''}."
 
 
-def rule_sentences(audit: _record.Audit, card: _record.Card) -> list[str]:
+def rule_sentences(audit: Audit, card: Card) -> list[str]:
     """Return how the points of the update decide, one sentence for each step."""
     request = audit.request
     if card.rule is None:
@@ -107,12 +109,12 @@ def rule_sentences(audit: _record.Audit, card: _record.Card) -> list[str]:
     return [*sentences, f"{texts.sentence_case(POSITIVE_POINTS)}.", EVIDENCE]
 
 
-def _sum(card: _record.Card) -> str:
+def _sum(card: Card) -> str:
     """Return what the points of a card add up to."""
     return "r" if card.rule is None else "the sum"
 
 
-def edits(audit: _record.Audit) -> ReportTable:
+def edits(audit: Audit) -> ReportTable:
     """Return the edits by hand, oldest first, with the figures before and after each."""
     metric = audit.fairness[0].name
     return table_of(
@@ -124,7 +126,7 @@ def edits(audit: _record.Audit) -> ReportTable:
             ("When", lambda e: Cell(e.when, "" if e.by is None else f"by {e.by}")),
             (
                 "What",
-                lambda e: Cell(_record.record_words(e, with_origin=False), e.note or "", limit=300),
+                lambda e: Cell(record_words(e, with_origin=False), e.note or "", limit=300),
             ),
             (metric, lambda e: text(_before_after(e, "fairness", three_digits))),
             ("Changed", lambda e: text(_before_after(e, "change_rate", percent))),
@@ -135,15 +137,11 @@ def edits(audit: _record.Audit) -> ReportTable:
     )
 
 
-def _before_after(
-    record: _record.EditRecord, name: str, write: Callable[[float | None], str]
-) -> str:
+def _before_after(record: EditRecord, name: str, write: Callable[[float | None], str]) -> str:
     return " → ".join(write(getattr(side, name)) for side in (record.before, record.after))
 
 
-def concept_terms(
-    card: _record.Card, concept: _record.Concept, most: int = SHOWN_TERMS
-) -> ReportTable:
+def concept_terms(card: Card, concept: Concept, most: int = SHOWN_TERMS) -> ReportTable:
     """Return the points of one concept: on −r, or on the sum where that is evidence."""
     hidden = len(concept.lines) - most
     heading, meaning = "Points on −r", "positive points push towards a change"
@@ -159,7 +157,7 @@ def concept_terms(
     )
 
 
-def concepts(audit: _record.Audit, card: _record.Card) -> ReportTable:
+def concepts(audit: Audit, card: Card) -> ReportTable:
     """Return how often decisions change where a concept is active and where it is not."""
     return table_of(
         "concepts",
@@ -178,12 +176,12 @@ def concepts(audit: _record.Audit, card: _record.Card) -> ReportTable:
     )
 
 
-def _blind(limit: _record.Estimate | None) -> str:
+def _blind(limit: Estimate | None) -> str:
     """Return the blind limit of a step where it was estimated."""
     return f"without the group an estimated {estimate(limit)}" if limit else ""
 
 
-def steps(trade_off: _record.TradeOff) -> ReportTable:
+def steps(trade_off: TradeOff) -> ReportTable:
     """Return all steps of a trade-off, one row each, after a row for the base model."""
     table = table_of(
         "steps",
@@ -249,13 +247,13 @@ def _changes(n: float, share: float) -> Cell:
     return Cell(count(n), percent(share), n, "number")
 
 
-def _rules(rules: _record.Segments | None) -> str:
+def _rules(rules: Segments | None) -> str:
     if rules is None:
         return NOT_KNOWN
     return "; ".join(f"{s.direction}: {s.text}" for s in rules.segments) or "nobody"
 
 
-def _strongest(terms: Sequence[_record.CardLine], most: int) -> Sequence[_record.CardLine]:
+def _strongest(terms: Sequence[CardLine], most: int) -> Sequence[CardLine]:
     """Return the `most` terms that vary most in r, in their given order."""
 
     def strength(i: int) -> float:
@@ -266,7 +264,7 @@ def _strongest(terms: Sequence[_record.CardLine], most: int) -> Sequence[_record
     return [terms[i] for i in sorted(kept)]
 
 
-def _effect(card: _record.Card, term: _record.CardLine) -> Cell:
+def _effect(card: Card, term: CardLine) -> Cell:
     """Return towards which decision the points of a term push."""
     if not term.points:
         return Cell("nothing", tone="keep")
@@ -283,12 +281,12 @@ def _effect(card: _record.Card, term: _record.CardLine) -> Cell:
     return Cell(effect, tone="push" if is_push else "keep")
 
 
-def _spread(term: _record.CardLine) -> Cell:
+def _spread(term: CardLine) -> Cell:
     if term.spread is None:
         return Cell("not measured", kind="number")
     return figure(term.spread, three_digits)
 
 
-def _concept_number(term: _record.CardLine) -> Cell:
+def _concept_number(term: CardLine) -> Cell:
     label = "several" if term.concept is None else str(term.concept)
     return Cell(label, "", term.concept, "number")

@@ -21,7 +21,8 @@ from markupsafe import Markup
 
 from commod import _text
 from commod._io.files import write_whole
-from commod._record import Audit, Card, Segments, Shipped, Step, TradeOff
+from commod._record.audit import Audit, Shipped
+from commod._record.explanation import Card, Segments, Step, TradeOff
 from commod._reporting.render import charts, explanation_tables, tables, texts
 from commod._reporting.render.embedding import Source, json_block, library, report_data, sealed
 from commod._reporting.render.tables import ReportTable

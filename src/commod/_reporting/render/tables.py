@@ -10,7 +10,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from commod import _record
+from commod._record.audit import (
+    Agreement,
+    Audit,
+    Calibration,
+    CalibrationBin,
+    Fairness,
+    Gap,
+    Group,
+    Quality,
+    Shipped,
+    StabilitySummary,
+    Stratum,
+    StratumTable,
+)
+from commod._record.checks import by_importance
+from commod._record.explanation import AreaBetween, Estimate, GroupRoc, RocFigures, is_evidence
 from commod._reporting.render import texts
 from commod._text import (
     NOT_KNOWN,
@@ -89,7 +104,7 @@ def figure(
 
 
 def interval(
-    estimate: _record.Estimate | None,
+    estimate: Estimate | None,
     write: Callable[[float | None], str] = percent,
     reason: str = "no labels",
 ) -> Cell:
@@ -129,7 +144,7 @@ STATES = {
 # Groups -------------------------------------------------------------------------------------------
 
 
-def rates(audit: _record.Audit) -> ReportTable:
+def rates(audit: Audit) -> ReportTable:
     """Return the favourable outcome by group before and after: the numbers of the first chart."""
     return table_of(
         "rates",
@@ -145,7 +160,7 @@ def rates(audit: _record.Audit) -> ReportTable:
     )
 
 
-def outcomes(audit: _record.Audit) -> ReportTable:
+def outcomes(audit: Audit) -> ReportTable:
     """Return gains, losses and rates of both outcomes by group."""
     counted = texts.sentence_case(texts.counted_outcome(audit.request).removeprefix("the "))
     return table_of(
@@ -164,7 +179,7 @@ def outcomes(audit: _record.Audit) -> ReportTable:
     )
 
 
-def errors(audit: _record.Audit) -> ReportTable:
+def errors(audit: Audit) -> ReportTable:
     """Return accuracy, error rates and mean scores by group."""
     return table_of(
         "errors",
@@ -185,7 +200,7 @@ def errors(audit: _record.Audit) -> ReportTable:
     )
 
 
-def reference(audit: _record.Audit) -> ReportTable:
+def reference(audit: Audit) -> ReportTable:
     """Return adverse impact ratio and standardised mean difference of each group."""
     score = texts.score_label(audit.request)
     return table_of(
@@ -211,23 +226,23 @@ def reference(audit: _record.Audit) -> ReportTable:
 
 def _before_and_after(
     title: str, name: str, cell: Callable[[Any], Cell] = interval
-) -> Columns[_record.Group]:
+) -> Columns[Group]:
     """Return the columns of a figure of groups before and after the update."""
 
-    def column(when: str) -> tuple[str, Callable[[_record.Group], Cell]]:
+    def column(when: str) -> tuple[str, Callable[[Group], Cell]]:
         heading = f"{title} {when}" if title else when.capitalize()
         return heading, _of_group(lambda group: cell(getattr(group, f"{name}_{when}")))
 
     return column("before"), column("after")
 
 
-def _of_group(cell: Callable[[_record.Group], Cell]) -> Callable[[_record.Group], Cell]:
+def _of_group(cell: Callable[[Group], Cell]) -> Callable[[Group], Cell]:
     """Return `cell` for groups that are described; a hidden group gets the reason instead."""
     hidden = Cell("not shown", "too few people", None, "number")
     return lambda group: hidden if group.n_gains is None else cell(group)
 
 
-def small_groups(audit: _record.Audit) -> ReportTable:
+def small_groups(audit: Audit) -> ReportTable:
     """Return the groups that are too small to compare."""
     return table_of(
         "small-groups",
@@ -245,7 +260,7 @@ def small_groups(audit: _record.Audit) -> ReportTable:
     )
 
 
-def subgroups(audit: _record.Audit) -> ReportTable:
+def subgroups(audit: Audit) -> ReportTable:
     """Return the subgroups that fare worse than their peers."""
     return table_of(
         "subgroups",
@@ -270,7 +285,7 @@ def subgroups(audit: _record.Audit) -> ReportTable:
     )
 
 
-def _shown_groups(audit: _record.Audit) -> list[_record.Group]:
+def _shown_groups(audit: Audit) -> list[Group]:
     """Return at most `MOST_GROUPS` groups, those that are compared first."""
     return sorted(audit.groups, key=lambda group: not group.compared)[:MOST_GROUPS]
 
@@ -283,7 +298,7 @@ def _omitted_groups(n: int) -> str:
 # Who changes --------------------------------------------------------------------------------------
 
 
-def outscoring(audit: _record.Audit) -> ReportTable:
+def outscoring(audit: Audit) -> ReportTable:
     """Return how those who change score beside those who do not, in all groups and by group."""
     records = []
     for figures in audit.outscoring:
@@ -310,7 +325,7 @@ def outscoring(audit: _record.Audit) -> ReportTable:
     )
 
 
-def true_shares(audit: _record.Audit) -> ReportTable:
+def true_shares(audit: Audit) -> ReportTable:
     """Return how often the true label is favourable, for those who change and the others."""
     return table_of(
         "true-shares",
@@ -329,22 +344,22 @@ def true_shares(audit: _record.Audit) -> ReportTable:
 # Metrics and checks -------------------------------------------------------------------------------
 
 
-def fairness(audit: _record.Audit) -> ReportTable:
+def fairness(audit: Audit) -> ReportTable:
     """Return every fairness metric before and after."""
     n = audit.fairness[0].n if audit.fairness else None
 
-    def bound_of(metric: _record.Fairness) -> float | None:
+    def bound_of(metric: Fairness) -> float | None:
         """Return the bound of a metric; audits of earlier versions have it in the request only."""
         return audit.request.target if metric.asked and metric.bound is None else metric.bound
 
-    def figures(metric: _record.Fairness, value: _record.Estimate) -> Cell:
+    def figures(metric: Fairness, value: Estimate) -> Cell:
         """Return a value; that of a requested metric never reads like the bound it misses."""
         bound = bound_of(metric)
         if not metric.asked or bound is None:
             return interval(value, three_digits)
         return interval(value, partial(texts.bounded_number, bound=bound))
 
-    def asked(metric: _record.Fairness) -> Cell:
+    def asked(metric: Fairness) -> Cell:
         bound = bound_of(metric)
         if not metric.asked or bound is None:
             return text("")
@@ -369,9 +384,9 @@ def fairness(audit: _record.Audit) -> ReportTable:
     )
 
 
-def proxies(audit: _record.Audit) -> ReportTable:
+def proxies(audit: Audit) -> ReportTable:
     """Return how well the update predicts who belongs to a group."""
-    learned = "the evidence" if _record.is_evidence(audit.card) else "−r"
+    learned = "the evidence" if is_evidence(audit.card) else "−r"
     return table_of(
         "proxies",
         "How well the update predicts who belongs to a group: area under the curve. 0.5 means not "
@@ -389,7 +404,7 @@ def proxies(audit: _record.Audit) -> ReportTable:
     )
 
 
-def checks(audit: _record.Audit) -> list[tuple[str, ReportTable]]:
+def checks(audit: Audit) -> list[tuple[str, ReportTable]]:
     """Return a heading and a table for each severity; each state has a sign and a word."""
     return [
         (
@@ -406,17 +421,17 @@ def checks(audit: _record.Audit) -> list[tuple[str, ReportTable]]:
                 ),
             ),
         )
-        for severity, group in _record.by_importance(audit.checks)
+        for severity, group in by_importance(audit.checks)
     ]
 
 
-def gaps(audit: _record.Audit, shipped: _record.Shipped) -> ReportTable:
+def gaps(audit: Audit, shipped: Shipped) -> ReportTable:
     """Return the figures on the rows of the fit and on the audited rows, and their difference."""
 
-    def written(gap: _record.Gap, value: float | None) -> Cell:
+    def written(gap: Gap, value: float | None) -> Cell:
         return figure(value, percent if gap.kind == "percent" else three_digits, "not measured")
 
-    def difference(gap: _record.Gap) -> Cell:
+    def difference(gap: Gap) -> Cell:
         if gap.kind == "percent":
             return figure(gap.difference, percentage_points)
         return figure(gap.difference, lambda value: signed_number(value, 3))
@@ -439,7 +454,7 @@ def gaps(audit: _record.Audit, shipped: _record.Shipped) -> ReportTable:
 # Accuracy and scores ------------------------------------------------------------------------------
 
 
-def quality(audit: _record.Audit, summary: _record.Quality) -> ReportTable:
+def quality(audit: Audit, summary: Quality) -> ReportTable:
     """Return accuracy and area under the curve before and after."""
     auc_before, auc_after, auc_loss = (
         interval(area, three_digits, "not measured")
@@ -462,7 +477,7 @@ def quality(audit: _record.Audit, summary: _record.Quality) -> ReportTable:
     )
 
 
-def agreement(audit: _record.Audit, scores: _record.Agreement) -> ReportTable:
+def agreement(audit: Audit, scores: Agreement) -> ReportTable:
     """Return how close the scores before and after are."""
     distance, rank = scores.mean_absolute_difference, scores.rank_correlation
     return ReportTable(
@@ -480,7 +495,7 @@ def agreement(audit: _record.Audit, scores: _record.Agreement) -> ReportTable:
     )
 
 
-def calibration(audit: _record.Audit, curves: _record.Calibration) -> ReportTable:
+def calibration(audit: Audit, curves: Calibration) -> ReportTable:
     """Return mean scores and observed shares, before and after."""
     kinds = {"before": curves.before, "after": curves.after, "calibrated": curves.calibrated}
     return ReportTable(
@@ -496,13 +511,13 @@ def calibration(audit: _record.Audit, curves: _record.Calibration) -> ReportTabl
     )
 
 
-def _calibration_cells(people: _record.CalibrationBin) -> tuple[Cell, ...]:
+def _calibration_cells(people: CalibrationBin) -> tuple[Cell, ...]:
     """Return the number of people, their mean score, and the observed share."""
     score = figure(people.mean_score, three_digits)
     return figure(people.n), score, interval(people.observed)
 
 
-def brier_scores(audit: _record.Audit, curves: _record.Calibration) -> ReportTable:
+def brier_scores(audit: Audit, curves: Calibration) -> ReportTable:
     """Return Brier score and mean distance of each kind of score."""
     rows = [
         ("Base score (before)", curves.brier_before, curves.error_before),
@@ -523,7 +538,7 @@ def brier_scores(audit: _record.Audit, curves: _record.Calibration) -> ReportTab
     )
 
 
-def changed_calibration(audit: _record.Audit, curves: _record.Calibration) -> ReportTable:
+def changed_calibration(audit: Audit, curves: Calibration) -> ReportTable:
     """Return the calibrated probability of people who change, beside their true labels."""
     people = (("gain", curves.gains), ("loss", curves.losses))
     return ReportTable(
@@ -544,7 +559,7 @@ def changed_calibration(audit: _record.Audit, curves: _record.Calibration) -> Re
 # Stability ----------------------------------------------------------------------------------------
 
 
-def stability_histogram(stability: _record.StabilitySummary) -> ReportTable:
+def stability_histogram(stability: StabilitySummary) -> ReportTable:
     """Return how many people change in which share of the refits."""
     n_bins = len(stability.histogram)
     return ReportTable(
@@ -560,7 +575,7 @@ def stability_histogram(stability: _record.StabilitySummary) -> ReportTable:
     )
 
 
-def stability_columns(stability: _record.StabilitySummary) -> ReportTable:
+def stability_columns(stability: StabilitySummary) -> ReportTable:
     """Return the share of refits whose scorecard uses each column."""
     shares = sorted(stability.columns.items(), key=lambda item: -item[1])
     n_more = len(shares) - MOST_COLUMNS
@@ -578,14 +593,12 @@ def stability_columns(stability: _record.StabilitySummary) -> ReportTable:
 MAX_STRATA = 30  # in a report; the JSON of the audit has all of them
 
 
-def strata(audit: _record.Audit) -> list[tuple[_record.Fairness, ReportTable]]:
+def strata(audit: Audit) -> list[tuple[Fairness, ReportTable]]:
     """Return each conditional metric with a table of its strata, the least fair first."""
     return [(f, _strata(audit, f, f.strata)) for f in audit.fairness if f.strata is not None]
 
 
-def _strata(
-    audit: _record.Audit, metric: _record.Fairness, found: _record.StratumTable
-) -> ReportTable:
+def _strata(audit: Audit, metric: Fairness, found: StratumTable) -> ReportTable:
     """Return one row per stratum and group; a stratum is named and measured in its first row."""
     rows = [
         (stratum if i == 0 else None, group)
@@ -596,7 +609,7 @@ def _strata(
     def rates(values: Sequence[float | None]) -> Cell:
         return Cell(" / ".join(percent(value) for value in values), kind="number")
 
-    def value(stratum: _record.Stratum | None, when: str) -> Cell:
+    def value(stratum: Stratum | None, when: str) -> Cell:
         if stratum is None:
             return text("")
         number = getattr(stratum, when)
@@ -628,11 +641,11 @@ def _strata(
 MOST_CURVES = 5  # in one picture
 
 
-def roc_areas(audit: _record.Audit, roc: _record.RocFigures) -> ReportTable:
+def roc_areas(audit: Audit, roc: RocFigures) -> ReportTable:
     """Return the area under the ROC curve of each group."""
     label = texts.score_label(audit.request)
 
-    def cell(group: _record.GroupRoc, area: _record.Estimate | None) -> Cell:
+    def cell(group: GroupRoc, area: Estimate | None) -> Cell:
         if group.why_unknown:
             return Cell("not known", group.why_unknown, None, "number")
         return interval(area, three_digits, "not measured")
@@ -654,7 +667,7 @@ def roc_areas(audit: _record.Audit, roc: _record.RocFigures) -> ReportTable:
     )
 
 
-def curve_gaps(audit: _record.Audit, roc: _record.RocFigures) -> ReportTable:
+def curve_gaps(audit: Audit, roc: RocFigures) -> ReportTable:
     """Return the areas between ROC curves: the largest one, and every group beside the reference.
 
     With two groups, both are the same pair, which is listed once.
@@ -685,14 +698,14 @@ def curve_gaps(audit: _record.Audit, roc: _record.RocFigures) -> ReportTable:
     )
 
 
-def _pairs(roc: _record.RocFigures) -> str:
+def _pairs(roc: RocFigures) -> str:
     """Return the pairs with the largest areas, before and after, once if they are the same."""
     known = [pair for pair in (roc.largest_before, roc.largest_after) if pair is not None]
     named = dict.fromkeys(f"{shorten(p.first, 30)} and {shorten(p.second, 30)}" for p in known)
     return "; then ".join(named)
 
 
-def _area(gap: _record.AreaBetween | None) -> tuple[Cell, Cell]:
+def _area(gap: AreaBetween | None) -> tuple[Cell, Cell]:
     """Return an area between two curves, and what chance alone would give."""
     if gap is None:
         return (figure(None, three_digits, "not measured"),) * 2
@@ -701,7 +714,7 @@ def _area(gap: _record.AreaBetween | None) -> tuple[Cell, Cell]:
     return interval(gap.area, three_digits, "not measured"), chance
 
 
-def curve_points(audit: _record.Audit, roc: _record.RocFigures) -> ReportTable:
+def curve_points(audit: Audit, roc: RocFigures) -> ReportTable:
     """Return the points of the drawn curves."""
     return ReportTable(
         "curve-points",
@@ -717,10 +730,10 @@ def curve_points(audit: _record.Audit, roc: _record.RocFigures) -> ReportTable:
     )
 
 
-def drawn_groups(roc: _record.RocFigures) -> list[_record.GroupRoc]:
+def drawn_groups(roc: RocFigures) -> list[GroupRoc]:
     """Return the groups of the picture: the reference, then those farthest from it."""
 
-    def distance(group: _record.GroupRoc) -> float:
+    def distance(group: GroupRoc) -> float:
         gap = group.gap_after or group.gap_before
         value = None if gap is None else gap.area.value
         return float("inf") if value is None else value

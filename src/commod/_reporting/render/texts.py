@@ -4,7 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from commod import _record
+from commod._record.audit import (
+    Audit,
+    ExpectedOnNewPeople,
+    Fairness,
+    FurtherConstraint,
+    Group,
+    Quality,
+    Request,
+    Shipped,
+    StabilitySummary,
+    Subgroups,
+)
+from commod._record.explanation import (
+    AreaBetween,
+    Estimate,
+    GroupRoc,
+    LargestGap,
+    RocFigures,
+    Segments,
+    Step,
+    TradeOff,
+)
 from commod._text import (
     NOT_KNOWN,
     at_bound,
@@ -79,12 +100,12 @@ class ShortNames:
 # Rows and levels ----------------------------------------------------------------------------------
 
 
-def evaluated_rows(audit: _record.Audit) -> str:
+def evaluated_rows(audit: Audit) -> str:
     """Return the number and the name of the audited rows."""
     return f"{count(audit.n)} {shorten(audit.rows, _ROWS_LIMIT)}"
 
 
-def measured(audit: _record.Audit, n: int | None = None, level: float | None = None) -> str:
+def measured(audit: Audit, n: int | None = None, level: float | None = None) -> str:
     """Return the level of the intervals of a table or chart, and the rows that they are of.
 
     Examples
@@ -110,7 +131,7 @@ def level_text(level: float) -> str:
     return f"{100 * level:.10g}%" if short == "100%" else short
 
 
-def other_rows(audit: _record.Audit) -> str:
+def other_rows(audit: Audit) -> str:
     """Return the sentence that no figure is known for other rows."""
     return (
         "Whether the figures hold for other people. All of them were measured on the "
@@ -121,35 +142,35 @@ def other_rows(audit: _record.Audit) -> str:
 # The request --------------------------------------------------------------------------------------
 
 
-def favourable_outcome(request: _record.Request) -> str:
+def favourable_outcome(request: Request) -> str:
     """Return the favourable outcome in words."""
     label = label_text(request.favorable_name, request.favorable_label)
     return f"the favourable outcome ({label})" if label else "the favourable outcome"
 
 
-def counted_outcome(request: _record.Request) -> str:
+def counted_outcome(request: Request) -> str:
     """Return the outcome that rates count, in words."""
     return label_text(request.pos_name, request.pos_label) or "the counted outcome"
 
 
-def score_label(request: _record.Request) -> str:
+def score_label(request: Request) -> str:
     """Return the label that a high score predicts, in words."""
     names = {request.pos_label: request.pos_name, request.other_label: request.other_name}
     label = request.score_is_for
     return label_text(names.get(label), label) or counted_outcome(request)
 
 
-def allowed_direction(request: _record.Request) -> str:
+def allowed_direction(request: Request) -> str:
     """Return in words how decisions may change."""
     return _DIRECTIONS.get(request.direction, plain(request.direction))
 
 
-def asked_fairness(audit: _record.Audit) -> _record.Fairness | None:
+def asked_fairness(audit: Audit) -> Fairness | None:
     """Return the metric that the user asked for, else the first one; None if there is none."""
     return next((f for f in audit.fairness if f.asked), next(iter(audit.fairness), None))
 
 
-def target_text(audit: _record.Audit) -> str | None:
+def target_text(audit: Audit) -> str | None:
     """Return the target in words; None if there is none."""
     target, fairness = audit.request.target, asked_fairness(audit)
     if target is None:
@@ -160,7 +181,7 @@ def target_text(audit: _record.Audit) -> str | None:
     return at_bound(f"{target:g}{share}", fairness.higher_is_fairer)
 
 
-def fairness_number(audit: _record.Audit, value: float | None, digits: int = 2) -> str:
+def fairness_number(audit: Audit, value: float | None, digits: int = 2) -> str:
     """Return a value of the requested metric, with enough digits to differ from the target."""
     return bounded_number(value, audit.request.target, digits)
 
@@ -170,7 +191,7 @@ def bounded_number(value: float | None, bound: float | None, digits: int = 3) ->
     return NOT_KNOWN if value is None else distinct(value, bound, digits=digits)
 
 
-def asked_expected_measured(audit: _record.Audit) -> str:
+def asked_expected_measured(audit: Audit) -> str:
     """Return one line with the target, what new people are expected to have, and these rows have.
 
     It is empty if the audit has no expectation.
@@ -199,7 +220,7 @@ def asked_expected_measured(audit: _record.Audit) -> str:
     )
 
 
-def _expected_interval(expected: _record.ExpectedOnNewPeople) -> str:
+def _expected_interval(expected: ExpectedOnNewPeople) -> str:
     """Return in which interval the fairness of a new sample lies; empty if it is not known."""
     if expected.low is None or expected.high is None:
         return ""
@@ -207,7 +228,7 @@ def _expected_interval(expected: _record.ExpectedOnNewPeople) -> str:
     return f" (95% interval for as many people: {low} to {high})"
 
 
-def expected_figures(audit: _record.Audit) -> str:
+def expected_figures(audit: Audit) -> str:
     """Return the other figures that are expected on new people; empty without an expectation."""
     expected, fairness = audit.expected, asked_fairness(audit)
     if expected is None or fairness is None:
@@ -225,7 +246,7 @@ def expected_figures(audit: _record.Audit) -> str:
     return " ".join(sentences)
 
 
-def other_ratio(audit: _record.Audit) -> str:
+def other_ratio(audit: Audit) -> str:
     """Return the P-rule of the other label before and after; empty for other metrics."""
     fairness = asked_fairness(audit)
     if fairness is None or fairness.other_before is None or fairness.other_after is None:
@@ -237,7 +258,7 @@ def other_ratio(audit: _record.Audit) -> str:
     return f" {shorten(fairness.other_name)}: {before} before, {after} after."
 
 
-def target_state(audit: _record.Audit) -> tuple[str, str]:
+def target_state(audit: Audit) -> tuple[str, str]:
     """Return whether the target is reached on these rows: the state of its check, and words."""
     state = next((check.state for check in audit.checks if check.code == "CM101"), "")
     fairness = asked_fairness(audit)
@@ -256,7 +277,7 @@ def target_number(value: float | None) -> str:
     return "none" if value is None else f"{round(value, 3):g}"
 
 
-def _score_pairs(request: _record.Request) -> list[tuple[str, str]]:
+def _score_pairs(request: Request) -> list[tuple[str, str]]:
     """Return what was asked about scores as (name, value); nothing if it is not known."""
     pairs = []
     if request.max_margin is not None:
@@ -270,7 +291,7 @@ def _score_pairs(request: _record.Request) -> list[tuple[str, str]]:
     return pairs
 
 
-def request_pairs(audit: _record.Audit) -> list[tuple[str, str]]:
+def request_pairs(audit: Audit) -> list[tuple[str, str]]:
     """Return every part of the request as (name, value); parts that were not stated say so."""
     request = audit.request
     caps = {
@@ -317,7 +338,7 @@ def sentence_case(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def group_use(audit: _record.Audit) -> str:
+def group_use(audit: Audit) -> str:
     """Return whether the update reads the sensitive features when it decides."""
     sentence = {
         True: "The update reads each person's group, or a column that determines the group, when "
@@ -330,7 +351,7 @@ def group_use(audit: _record.Audit) -> str:
     return f"{sentence} It decides by random draws." if audit.provenance.is_randomised else sentence
 
 
-def rates_in_words(names: ShortNames, groups: tuple[_record.Group, ...]) -> list[str]:
+def rates_in_words(names: ShortNames, groups: tuple[Group, ...]) -> list[str]:
     """Return the lowest and the highest favourable rate of the compared groups, in words."""
     sentences = []
     for when in ("before", "after"):
@@ -346,7 +367,7 @@ def rates_in_words(names: ShortNames, groups: tuple[_record.Group, ...]) -> list
     return sentences
 
 
-def limit_sentences(audit: _record.Audit) -> str:
+def limit_sentences(audit: Audit) -> str:
     """Return the fewest changes for the same fairness, and for the target."""
     limit = audit.limit
     if limit.n_fewest is None:
@@ -368,7 +389,7 @@ def limit_sentences(audit: _record.Audit) -> str:
     return sentence
 
 
-def error_sentence(quality: _record.Quality) -> str:
+def error_sentence(quality: Quality) -> str:
     """Return how many errors are fixed and introduced, with McNemar's exact test."""
     p = f"is {number(quality.p_value, 3)}" if quality.p_value >= 0.001 else "is below 0.001"
     return (
@@ -378,7 +399,7 @@ def error_sentence(quality: _record.Quality) -> str:
     )
 
 
-def described_changes(segments: _record.Segments) -> list[str]:
+def described_changes(segments: Segments) -> list[str]:
     """Return how many changes the rules describe, and how many they do not."""
     sentences = [
         f"The rules for {nouns} describe {count(n_described)} of {count(n)} {nouns} and miss "
@@ -392,7 +413,7 @@ def described_changes(segments: _record.Segments) -> list[str]:
     return sentences or ["Nobody's decision changes, so there is nobody to describe."]
 
 
-def subgroup_sentences(subgroups: _record.Subgroups, level: float) -> str:
+def subgroup_sentences(subgroups: Subgroups, level: float) -> str:
     """Return how many subgroups were tested, and what their intervals mean."""
     n_tested, n_worse, n_listed = subgroups.n_tested, subgroups.n_worse, len(subgroups.listed)
     text = (
@@ -414,7 +435,7 @@ def subgroup_sentences(subgroups: _record.Subgroups, level: float) -> str:
     return text
 
 
-def stability_sentences(stability: _record.StabilitySummary) -> str:
+def stability_sentences(stability: StabilitySummary) -> str:
     """Return how much the update varies over refits on resamples."""
     n_failed = stability.n_asked - stability.n_refits
     failed = failure = fairness = ""
@@ -441,7 +462,7 @@ def stability_sentences(stability: _record.StabilitySummary) -> str:
 NO_CURVES = "Not known: ROC curves of groups need scores and labels."
 
 
-def roc_sentences(audit: _record.Audit) -> Iterable[str]:
+def roc_sentences(audit: Audit) -> Iterable[str]:
     """Yield what the areas between the ROC curves mean, before and after; nothing without them."""
     roc = audit.roc
     if roc is None:
@@ -451,7 +472,7 @@ def roc_sentences(audit: _record.Audit) -> Iterable[str]:
             yield _roc_sentence(audit, when, largest)
 
 
-def _roc_sentence(audit: _record.Audit, when: str, largest: _record.LargestGap) -> str:
+def _roc_sentence(audit: Audit, when: str, largest: LargestGap) -> str:
     gap = largest.gap
     level = level_text(audit.level)
     area, mean, high = (number(x, 3) for x in (gap.area.value, gap.chance, gap.chance_high))
@@ -465,18 +486,18 @@ def _roc_sentence(audit: _record.Audit, when: str, largest: _record.LargestGap) 
     )
 
 
-def rarely(audit: _record.Audit) -> str:
+def rarely(audit: Audit) -> str:
     """Return the share of samples in which chance exceeds `chance_high`."""
     return f"{(1 - audit.level) / 2 * 100:g}% of samples"
 
 
-def area_texts(roc: _record.RocFigures) -> list[tuple[str, str, str, str, str]]:
+def area_texts(roc: RocFigures) -> list[tuple[str, str, str, str, str]]:
     """Return the areas under and between the curves by group as short texts, for a terminal."""
 
-    def written(figure: _record.Estimate | None) -> str:
+    def written(figure: Estimate | None) -> str:
         return estimate(figure, "number", 3)
 
-    def between(group: _record.GroupRoc, gap: _record.AreaBetween | None) -> str:
+    def between(group: GroupRoc, gap: AreaBetween | None) -> str:
         if group.name == roc.reference:
             return "largest group"
         return written(None if gap is None else gap.area)
@@ -496,7 +517,7 @@ def area_texts(roc: _record.RocFigures) -> list[tuple[str, str, str, str, str]]:
 # The trade-off ------------------------------------------------------------------------------------
 
 
-def trade_off_rows(audit: _record.Audit, trade_off: _record.TradeOff) -> str:
+def trade_off_rows(audit: Audit, trade_off: TradeOff) -> str:
     """Return whether the steps of a trade-off can be compared with the audited update."""
     fairness = asked_fairness(audit)
     if (
@@ -512,7 +533,7 @@ def trade_off_rows(audit: _record.Audit, trade_off: _record.TradeOff) -> str:
     )
 
 
-def step_sentence(trade_off: _record.TradeOff, place: int) -> str:
+def step_sentence(trade_off: TradeOff, place: int) -> str:
     """Return one step of a trade-off in words."""
     step = trade_off.steps[place]
     accuracy = "" if step.accuracy is None else f", accuracy {percent(step.accuracy)}"
@@ -527,7 +548,7 @@ def step_sentence(trade_off: _record.TradeOff, place: int) -> str:
     )
 
 
-def expected_text(step: _record.Step) -> str:
+def expected_text(step: Step) -> str:
     """Return the fairness and the changes that are expected of a step on new people."""
     if step.expected_fairness is None or step.expected_change_rate is None:
         return "not known"
@@ -553,7 +574,7 @@ PROMISES = {
 SIGNED_PATCH = "A signature is for the patch with this SHA-256:"
 
 
-def shipped_sentence(audit: _record.Audit, shipped: _record.Shipped) -> str:
+def shipped_sentence(audit: Audit, shipped: Shipped) -> str:
     """Return which patch the report belongs to, in one sentence."""
     promise = ""
     if shipped.promised is False:
@@ -568,7 +589,7 @@ def shipped_sentence(audit: _record.Audit, shipped: _record.Shipped) -> str:
     )
 
 
-def _rows_of_fit(shipped: _record.Shipped) -> str:
+def _rows_of_fit(shipped: Shipped) -> str:
     return (
         "an unknown number of rows"
         if shipped.n_fit_rows is None
@@ -576,7 +597,7 @@ def _rows_of_fit(shipped: _record.Shipped) -> str:
     )
 
 
-def shipped_pairs(shipped: _record.Shipped) -> list[tuple[str, str, bool]]:
+def shipped_pairs(shipped: Shipped) -> list[tuple[str, str, bool]]:
     """Return what the report states about the patch: name, value, and whether it is a digest."""
     base = shipped.base_digest or "none: the model was not known or cannot be fingerprinted"
     column = "" if shipped.score_column is None else f", column {plain(shipped.score_column)}"
@@ -605,7 +626,7 @@ def shipped_pairs(shipped: _record.Shipped) -> list[tuple[str, str, bool]]:
     ]
 
 
-def _labels(shipped: _record.Shipped) -> str:
+def _labels(shipped: Shipped) -> str:
     scored = ""
     if shipped.score_is_for is not None:
         scored = f"; a high score predicts {plain(shipped.score_is_for)}"
@@ -615,7 +636,7 @@ def _labels(shipped: _record.Shipped) -> str:
     )
 
 
-def _left_out(shipped: _record.Shipped) -> str:
+def _left_out(shipped: Shipped) -> str:
     if shipped.n_groups_left_out is None:
         return NOT_KNOWN
     if not shipped.n_groups_left_out:
@@ -624,7 +645,7 @@ def _left_out(shipped: _record.Shipped) -> str:
     return f"{n_of(shipped.n_groups_left_out, 'group')} with {people}; the fit left them out"
 
 
-def gap_sentences(shipped: _record.Shipped) -> list[str]:
+def gap_sentences(shipped: Shipped) -> list[str]:
     """Return what the gap between fit and test rows does and does not say."""
     sentences = []
     if shipped.same_figures:
@@ -643,7 +664,7 @@ def gap_sentences(shipped: _record.Shipped) -> list[str]:
 # Charts -------------------------------------------------------------------------------------------
 
 
-def group_rates_label(audit: _record.Audit) -> str:
+def group_rates_label(audit: Audit) -> str:
     """Return the text alternative of the chart of rates by group."""
     rates = [
         f"{shorten(g.name, 40)} {estimate(g.favorable_before)} before, "
@@ -656,7 +677,7 @@ def group_rates_label(audit: _record.Audit) -> str:
 # Stated constraints -------------------------------------------------------------------------------
 
 
-def strata_sentences(metric: _record.Fairness) -> list[str]:
+def strata_sentences(metric: Fairness) -> list[str]:
     """Return which strata are compared, left out, or not listed, and why."""
     found = metric.strata
     if found is None:
@@ -682,7 +703,7 @@ def strata_sentences(metric: _record.Fairness) -> list[str]:
     return sentences
 
 
-def further_sentences(audit: _record.Audit) -> list[str]:
+def further_sentences(audit: Audit) -> list[str]:
     """Return each further constraint: its metric before and after, its bound, if it is kept."""
     sentences = []
     for metric in [f for f in audit.fairness if f.asked][1:]:
@@ -711,7 +732,7 @@ def constraint_name(name: str) -> str:
     return f"{alone.replace('_', ' ')}{within}{condition}"
 
 
-def further_text(audit: _record.Audit, one: _record.FurtherConstraint) -> str:
+def further_text(audit: Audit, one: FurtherConstraint) -> str:
     """Return a further constraint of the request with its bound."""
     metric = next((f for f in audit.fairness if f.constraints == one.constraints), None)
     bound = bound_text(one.bound)
