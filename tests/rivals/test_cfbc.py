@@ -172,7 +172,9 @@ def test_the_contract_with_strings_and_gaps(aware):
     X, _, _ = random_table(3, 300)
     rng = np.random.default_rng(3)
     y, groups = (rng.random(300) < X["score"]).astype(int), rng.integers(0, 2, 300)
-    X = X.assign(town=np.array(["x", "y"])[groups], age=X["p1"].where(np.arange(300) % 5 > 0))
+    X = X.assign(
+        town=np.array(["x", "y"])[np.roll(groups, 1)], age=X["p1"].where(np.arange(300) % 5 > 0)
+    )
     update = CFBC(ScoreColumn("score"), aware=aware)
     check_rival(update, X, y, sensitive_features=np.array(["a", "b"])[groups])
 

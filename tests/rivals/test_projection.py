@@ -347,7 +347,8 @@ def test_an_empty_cell_changes_nothing_and_says_so(method):
 def test_the_contract_with_several_groups_strings_and_gaps(method):
     scores, groups, _ = people(5, n=240, n_groups=3)
     labels = np.random.default_rng(5).integers(0, 2, 240)
-    X = pd.DataFrame({"score": scores, "town": np.array(list("xyz"))[groups]})
+    towns = np.random.default_rng(6).choice(list("xyz"), 240)
+    X = pd.DataFrame({"score": scores, "town": towns})
     X["age"] = np.where(np.arange(240) % 5 == 0, np.nan, scores + groups)
     for aware in (False, True):
         update = method(ScoreColumn("score"), aware=aware, constraints="equalized_odds")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,6 +21,7 @@ MIN_ROWS_OF_GROUP = 10  # below this, a column that does not depend on the group
 MAX_GROUPS = 50  # the largest groups; all others count as one
 MAX_BINS = 50  # of a numeric column
 MAX_VALUES = 50  # of a column that determines the group
+ROWS_OF_VALUE = 30  # so many are not one row that is repeated
 # Values with fewer rows of the sample count as one. Its rows may stand for several people.
 MIN_ROWS_OF_VALUE = 5
 
@@ -92,6 +94,21 @@ class ProxyTest:
     def determines(self, column: Column) -> bool:
         """Return whether the column determines the group or one of the sensitive features."""
         return any(determines_group(column, codes) for codes in self.codings)
+
+    def surely_determines(self, column: Column, columns: Sequence[Column]) -> bool:
+        """Return whether the column determines a group also where equal rows count once.
+
+        Numbers of a table whose rows are repeated share their groups, and say nothing about them. A
+        column with ROWS_OF_VALUE rows for each value needs no others that tell its rows apart.
+        """
+        if not self.determines(column):
+            return False
+        values = np.unique(code_array(column.values).codes)
+        if len(column) >= ROWS_OF_VALUE * len(values):
+            return True
+        _, first = joint_codes([code_array(c.values).codes + 1 for c in columns])
+        distinct = ProxyTest(tuple(codes[first] for codes in self.codings))
+        return distinct.determines(column.take(first))
 
     def predict(self, column: Column) -> ColumnPrediction:
         """Return how well the column alone predicts the group, or the feature that it fits best."""

@@ -116,7 +116,11 @@ def path_of(
     last = sorted_score[ends - 1] if n_stops else np.zeros(0)
     following = np.append(sorted_score, 0.0)[ends] if n_stops else np.zeros(0)
     first = sorted_score[:1] if n_stops else np.zeros(1)
-    volume = np.append(0.0, np.cumsum(np.bincount(interval, side * task.weight[order], n_stops)))
+    weight = task.weight[order]
+    changed, volume = (
+        np.append(0.0, np.cumsum(np.bincount(interval, w, n_stops)))
+        for w in (weight, side * weight)
+    )
     n_changed, rates = np.append(0.0, np.cumsum(people)), np.clip(rates, 0.0, 1.0)
     added = np.array([np.append(0.0, np.cumsum(c)) for c in caps]).reshape(-1, n_stops + 1)
     return Path(
@@ -125,7 +129,7 @@ def path_of(
         caps=added,
         values=task.values(rates),
         is_within_caps=is_within_caps(task, n_changed, added),
-        is_degenerate=degenerate_counts(task, n_changed, volume),
+        is_degenerate=degenerate_counts(task, changed, volume),
         lowest=np.append(np.inf, last),
         next=np.append(first, following),
     )
@@ -198,7 +202,8 @@ def stop_at_cut(task: EvidenceTask, score: Floats, cut: float) -> Stop:
     is_reached = bool((task.slack(expected) >= -TINY).all())
     counts = np.array([n_changed]), (side @ task.caps_steps)[:, None]
     is_allowed = is_within_caps(task, *counts)
-    is_allowed &= ~degenerate_counts(task, counts[0], np.array([side @ task.weight]))
+    weights = (np.array([one @ task.weight]) for one in (np.abs(side), side))
+    is_allowed &= ~degenerate_counts(task, *weights)
     return Stop(cut, n_changed, is_reached, expected, rates, bool(is_allowed[0]))
 
 
@@ -214,15 +219,14 @@ def is_within_caps(task: EvidenceTask, n_changed: Floats, caps: Floats) -> Mask:
     return kept
 
 
-def degenerate_counts(task: EvidenceTask, n_changed: Floats, volume: Floats) -> Mask:
+def degenerate_counts(task: EvidenceTask, changed: Floats, volume: Floats) -> Mask:
     """Return at which counts most decisions change, or become alike, (m,).
 
-    `volume` (m,) is the weight of positive decisions that is added.
+    `changed` (m,) is the weight that changes, and `volume` that of the positive decisions added.
     """
     whole = task.weight.sum()
     before = float(task.weight[task.positive].sum() / whole)
-    changed = n_changed / task.people.sum()
-    return np.asarray(is_degenerate(changed, before, before + volume / whole))
+    return np.asarray(is_degenerate(changed / whole, before, before + volume / whole))
 
 
 def _stop_at(task: EvidenceTask, path: Path, is_budget: bool) -> tuple[int, Floats]:

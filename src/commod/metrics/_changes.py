@@ -60,7 +60,7 @@ def is_degenerate(changed: Any, before: Any, after: Any) -> Any:
     old, new = (np.minimum(share, 1 - share) for share in (before, after))
     is_alike = (new <= 1 - MAX_ALIKE + TINY) & (old > 1 - MAX_ALIKE + TINY)
     is_nearly = (new <= 1 - NEARLY_ALIKE + TINY) & (new <= LEAST_LEFT * old + TINY)
-    return (changed > MAX_CHANGED) | is_alike | (is_nearly & (old > 1 - MAX_ALIKE + TINY))
+    return (changed > MAX_CHANGED + TINY) | is_alike | (is_nearly & (old > 1 - MAX_ALIKE + TINY))
 
 
 def change_rate(y_before: Any, y_after: Any, *, sample_weight: Any = None) -> float:

@@ -331,10 +331,10 @@ def check_group_columns(rows: FitRows, locked: Collection[str], *, is_refused: b
         return  # columns from which the probabilities come predict them, and this is no fault
     test = ProxyTest(tuple(codes[weighted] for codes in rows.groups.codings))
     way_out = "Put the column into locked_features to keep it out (on the command line: --ignore)."
-    for given in rows.columns:
-        if given.name in locked:
+    columns = rows.columns if weighted.all() else [c.take(weighted) for c in rows.columns]
+    for column in columns:
+        if column.name in locked:
             continue
-        column = given if weighted.all() else given.take(weighted)
         finding, is_exact = "determines the sensitive group", test.determines(column)
         if not is_exact:
             prediction = test.predict(column)
@@ -349,7 +349,7 @@ def check_group_columns(rows: FitRows, locked: Collection[str], *, is_refused: b
             f"Column {column.name!r} of X {finding}, so the update would use the sensitive "
             f"features when it predicts. {way_out}"
         )
-        if is_exact and is_refused:
+        if is_refused and test.surely_determines(column, columns):
             raise InputError(message, parameter="locked_features")
         warnings.warn(message, DataWarning, stacklevel=4)
 

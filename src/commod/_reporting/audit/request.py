@@ -75,7 +75,8 @@ def read_value(value: Any, *, has_labels: bool) -> tuple[float, float] | None:
     """Return the worth of a right acceptance and the cost of a wrong one; None if not given."""
     if value is None:
         return None
-    pair = list(value) if isinstance(value, tuple | list | np.ndarray) and len(value) == 2 else []
+    is_list = isinstance(value, tuple | list) or (isinstance(value, np.ndarray) and value.ndim == 1)
+    pair = list(value) if is_list and len(value) == 2 else []
     numbers = [plain(one) for one in pair]
     if not numbers or not all(map(_is_amount, numbers)):
         raise InputError(
