@@ -36,7 +36,7 @@ class Pair:
     def __init__(self, **parameters):
         self.rows, self.new = (make_biased(n, random_state=n) for n in (500, 400))
         self.model = LogisticRegression().fit(self.rows.data, self.rows.target)
-        self.update = quick_control(self.model, target=0.8, **parameters)
+        self.update = quick_control(self.model, **({"target": 0.8} | parameters))
         group = self.rows.sensitive_features
         self.update.fit(self.rows.data, self.rows.target, sensitive_features=group)
         self.audit = self.audit_of(self.update)
@@ -184,9 +184,14 @@ def test_an_audit_of_the_fit_rows_is_called_so(pair):
 
 
 def test_figures_on_held_out_rows_are_called_so(refused):
-    content, shipped = refused.patch.content, refused.patch.shipped_with(refused.audit)
-    assert (shipped.n_fit_rows, shipped.fit_rows) == (500, "held-out rows")
-    assert shipped.n_figure_rows == content.reached.n_rows < 500
+    """A promise is tested on half of the rows; without one, the update is that of all rows."""
+    promised = Pair(target=0.4, confidence=0.8)
+    assert (promised.update.promised_, refused.update.promised_) == (True, False)
+    for one, word in ((promised, "held-out rows"), (refused, "fit rows")):
+        content, shipped = one.patch.content, one.patch.shipped_with(one.audit)
+        assert (shipped.n_fit_rows, shipped.fit_rows) == (500, word)
+        assert shipped.n_figure_rows == content.reached.n_rows
+        assert (content.reached.n_rows < 500) == (one is promised)
 
 
 def test_json_has_the_audit_beside_what_ships(pair, tmp_path):

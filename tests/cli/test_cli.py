@@ -723,7 +723,7 @@ def test_rows_and_columns_that_cannot_be_used_are_refused_or_left_out_with_a_not
     table["y"] = table["y"].where(table.index < 1990).astype("Int64")
     table.to_csv("holes.csv", index=False)
     told = ("debias", "holes.csv", *FIT, "--drop-missing")
-    assert_one_sentence(call(*told, "-q"), "determines", "--ignore 'copy'")
+    assert_one_sentence(call(*told, "-q"), "'copy'", "determines", "--ignore")
     code, out, _ = call(*told, "--ignore", "copy", "--json")
     found = json.loads(out)
     assert code == 0 and found["reached"]["n_rows"] == 1980

@@ -73,6 +73,7 @@ def test_the_nearest_people_change_as_few_as_reach_the_target(people, update):
         {"confidence": 0.8, "target": 0.6},
     ],
 )
+@pytest.mark.filterwarnings("ignore::commod.exceptions.TargetWarning")  # losses alone do not help
 def test_every_kind_of_fit_can_do_without_features(people, changes):
     update = fitted(people, **changes)
     before = np.where(people[SCORE] > 0.5, "yes", "no")

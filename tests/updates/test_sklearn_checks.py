@@ -113,7 +113,7 @@ def one_number_of_rows():
 
 
 def not_expected(estimator):
-    """On 15 rows, a person who counts twice and two equal people, in two folds, are not the same."""
+    """On 15 rows, one person who counts twice and two equal people, in two folds, differ."""
     is_in_folds = isinstance(estimator, ControlledDebiaser)
     return {"check_sample_weight_equivalence_on_dense_data": "folds"} if is_in_folds else {}
 

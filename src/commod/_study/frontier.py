@@ -307,7 +307,7 @@ def frontier_frame(
     ... )
     >>> update = ControlledDebiaser(ScoreColumn("score"), target_on="fit_rows")
     >>> curve = frontier_frame(
-    ...     update, people, sensitive_features="minority", key="id", targets=[0.7, 0.8, 0.9]
+    ...     update, people, sensitive_features="minority", key="id", targets=[0.6, 0.7, 0.8]
     ... )
     >>> bool((curve.frame()["fairness"] >= curve.frame()["target"]).all())
     True

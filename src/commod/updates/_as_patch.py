@@ -175,9 +175,9 @@ def _asked(update: BaseUpdate) -> content.PatchRequest:
 
 
 def _reached(update: BaseUpdate) -> content.Reached:
-    is_held_out = update._fitted_param("confidence") is not None
+    promised = getattr(update, "promised_", None)  # without a promise, figures are of all rows
     return content.Reached(
-        rows="held-out rows" if is_held_out else "fit rows",
+        rows="held-out rows" if promised else "fit rows",
         n_rows=int(update.n_rows_),
         metric=_constraint(update).metric,
         fairness_before=_figure(update.base_fairness_),
@@ -189,7 +189,7 @@ def _reached(update: BaseUpdate) -> content.Reached:
         n_losses=known(update.n_losses_),
         limit=known(getattr(update, "limit_", None)),
         target_met=_is_target_met(update),
-        promised=getattr(update, "promised_", None),
+        promised=promised,
         in_words=update._status_without_names(),
         further=_further_reached(update),
     )

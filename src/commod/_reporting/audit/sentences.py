@@ -108,8 +108,8 @@ def answer_of(e: MeasuredAudit) -> tuple[str, ...]:
     sentences = (
         degenerate_text(e),
         _who_changes(e),
-        _positive_rates(e),
         _how_decided(e),
+        _positive_rates(e),
         _fairness(e),
         *further_sentences(e),
         *strata_sentences(e),

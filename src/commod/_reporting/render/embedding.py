@@ -46,6 +46,15 @@ class Source(NamedTuple):
     library: str
     trade_off: TradeOff | None = None
 
+    def as_read(self) -> Source:
+        """Return the same as a reader of the file has it: whole numbers may be floats."""
+        steps = None if self.trade_off is None else from_plain(TradeOff, to_plain(self.trade_off))
+        return self._replace(
+            audit=Audit.from_dict(self.audit.to_dict()),
+            shipped=from_plain(Shipped, to_plain(self.shipped)),
+            trade_off=steps,
+        )
+
 
 class EmbeddedReport(NamedTuple):
     """The content of a report, its format, its seal as stated, and the seal that its bytes have.

@@ -101,7 +101,8 @@ def report(
                 f"{type(patch).__name__}."
             )
         shipped = method(audit)  # refuses a patch of another audit
-        source = Source(audit, shipped, json.loads(patch.to_json()), library(), trade_off)
+        made = Source(audit, shipped, json.loads(patch.to_json()), library(), trade_off)
+        source = made.as_read()
     if source is not None:
         data = file_bytes(source, suffix)
     elif suffix == ".html":
