@@ -291,8 +291,9 @@ def _best(task: EvidenceTask, path: Path, slack: Floats, allowed: Mask, is_budge
     """Return the allowed count with the best worst expected slack.
 
     Without a budget, it is the first count whose slack is not clearly below the best one. "Clearly"
-    is half of the standard error of the difference, which only the people between the two make; a
-    whole one where nobody changes: what is out of reach is not worth a change that may be worse.
+    is half of the standard error of the difference, which only the people between the two make. For
+    new people it is a whole one where nobody changes: what is out of reach is not worth a change
+    that may be worse.
     """
     counts = np.flatnonzero(allowed)
     worst = _expected_slack(task, path, slack, counts).min(axis=0)
@@ -303,7 +304,8 @@ def _best(task: EvidenceTask, path: Path, slack: Floats, allowed: Mask, is_budge
     between = np.abs(path.rates[:, counts] - path.rates[:, [best]])
     variance = (slope**2 / np.maximum(task.sizes, 1.0)) @ between
     errors = np.sqrt(variance) / 2
-    errors[counts == 0] *= 2
+    if task.for_new:
+        errors[counts == 0] *= 2
     return int(counts[np.flatnonzero(worst >= worst.max() - errors)[0]])
 
 
