@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "commod"
 FILES = sorted(SOURCE.rglob("*.py"))
 PUBLIC_ENTRY_POINTS = {"audit", "audit_frame", "compare", "edit", "frontier"}  # users pass keywords
-MOST_CPU_SECONDS = 620  # of all tests, on the machine where the prices were renewed
+MOST_CPU_SECONDS = 600  # of all tests, on the machine where the prices were renewed
 COMPARISONS = SOURCE / "metrics" / "_constraint.py"
 
 
@@ -64,7 +64,7 @@ def test_functions_have_few_parameters():
 
 
 # Ratchets: the size of the house. Lower them when it has shrunk; only a new feature may raise them.
-MOST_LINES, MOST_FILES, MOST_CLASSES = 41_500, 196, 415
+MOST_LINES, MOST_FILES, MOST_CLASSES = 40_877, 191, 404
 MOST_PARAMETERS = {ControlledDebiaser: 23, COMMOD: 16}  # of constructors, beside `estimator`
 
 
