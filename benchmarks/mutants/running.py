@@ -8,6 +8,7 @@ the mutant.
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -95,15 +96,19 @@ class Reached:
                 for name in names:
                     focus[name] += 1
             of_file = set().union(*lines.values())
-            lines |= {line: of_file for line, found in contexts_of.items() if IMPORT in found}
+            once = {line for line, found in contexts_of.items() if IMPORT in found}
+            if Path(measured).exists():
+                once |= cached_lines(Path(measured).read_text("utf-8")) & lines.keys()
+            lines |= dict.fromkeys(once, of_file)
             by_line[file] = lines
         return cls(good, by_line, focus)
 
     def tests_of(self, mutant: Mutant) -> list[str]:
         """Return the tests that reach a mutant, those that reach few lines and cost little first.
 
-        What runs on import is judged by all tests that reach any line of the file. Tests of one
-        file stay together, because they share fixtures.
+        What runs on import, or once in a process because its result is kept, is judged by all
+        tests that reach any line of the file. Tests of one file stay together, because they share
+        fixtures.
         """
         lines = self.by_line.get(mutant.file, {})
         found = set().union(*(lines.get(line, set()) for line in mutant.lines))
@@ -117,6 +122,13 @@ class Reached:
             chosen.append(name)
             by_file[name.partition("::")[0]].append(name)
         return [name for names in by_file.values() for name in names]
+
+
+def cached_lines(source: str) -> set[int]:
+    """Return the lines of functions whose result is kept: only the first test is seen there."""
+    functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+    kept = [f for f in functions if any("cache" in ast.unparse(d) for d in f.decorator_list)]
+    return {line for f in kept for line in range(f.lineno, (f.end_lineno or f.lineno) + 1)}
 
 
 # ---------------------------------------------------------------------------------------------

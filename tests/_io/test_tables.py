@@ -228,6 +228,7 @@ RAGGED = "a,b\n1,2\n\n"
         ("a,,c\n1,2,3\n", "Column 2 of .* has no name"),
         (b"a,b\n1,x\n2,\xe9\n", "not UTF-8: byte 11, in line 3, is 0xe9.*--csv encoding=latin-1"),
         (b"a,\xe9\n1,x\n", "not UTF-8: byte 3, in line 1"),
+        (b"a,b\n1,\xe2\x82", "ends inside a character"),
         ("a,b\n1,é\n".encode("utf-16"), "begins like text in UTF-16.*--csv encoding=utf-16"),
         ("a,b\n1,é\n".encode("utf-16-le"), "NUL byte"),
         (b"a,b\n1,x\0y\n", "byte 8, in line 2, is a NUL byte"),

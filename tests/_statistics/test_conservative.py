@@ -129,6 +129,10 @@ def test_equalized_odds_are_promised_twice_as_often_as_with_half_the_error_for_e
     assert joint > 2 * np.mean(sum(each) <= 0.2)
 
 
+def test_a_share_of_nobody_has_no_interval():
+    assert np.isnan(exact_share_interval([0, 0], [0, 0], 0.05)).all()
+
+
 @settings(deadline=None, max_examples=50)
 @given(st.integers(1, 200), st.data(), st.sampled_from([0.01, 0.05, 0.2]))
 def test_the_exact_interval_of_a_share_is_clopper_and_pearsons(size, data, alpha):

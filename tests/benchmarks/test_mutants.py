@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.mutants.making import mutants_of, sample, shares_of
-from benchmarks.mutants.running import IMPORT, PACKAGE, Reached, outcome_of
+from benchmarks.mutants.running import IMPORT, PACKAGE, Reached, cached_lines, outcome_of
 
 ROOT = Path(__file__).parents[2]
 SOURCE = '''"""A module."""
@@ -83,6 +83,24 @@ def test_what_runs_on_import_is_judged_by_all_tests_of_the_file(tmp_path):
     reached = Reached.read(tmp_path)
     (mutant,) = mutants_of("LIMIT = 2.5\n", f"{PACKAGE}/a.py")
     assert sorted(reached.tests_of(mutant)) == ["t::imports", "t::reaches"]
+
+
+def test_what_runs_once_and_is_kept_is_judged_as_what_runs_on_import(tmp_path):
+    source = "@cache\ndef kept():\n    return 1\n\n\ndef anew():\n    return 2\n"
+    assert cached_lines(source) == {2, 3}
+    file = tmp_path / PACKAGE / "a.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(source)
+    tests = {name: {"passed": True, "seconds": 1.0, "fixtures": []} for name in ("t::a", "t::b")}
+    (tmp_path / "tests-1.json").write_text(json.dumps(tests))
+    data = pytest.importorskip("coverage").CoverageData(str(tmp_path / "data"))
+    for context, lines in (("t::a", [3]), ("t::b", [7])):
+        data.set_context(context)
+        data.add_lines({str(file): lines})
+    data.write()
+    kept, anew = mutants_of(source, f"{PACKAGE}/a.py")
+    reached = Reached.read(tmp_path)
+    assert (sorted(reached.tests_of(kept)), reached.tests_of(anew)) == (["t::a", "t::b"], ["t::b"])
 
 
 @pytest.mark.parametrize(

@@ -212,6 +212,11 @@ def test_check_says_whether_a_patch_still_holds(folder, call, patch_file):
         assert (after["low"] >= bar, after["high"] < bar) == (code == 0, code == 1)
     code, out, _ = call("check", *told, "--at-least", fair - 0.15, "--max-changes", "0.001")
     assert code == 1 and "changes more than allowed" in out and "The patch holds" in out
+    alike = people(2000, 3).assign(f=0.99, income=0.0, age=40, town="Rome")  # nobody changes
+    alike.to_csv("certain.csv", index=False)
+    told = (patch_file, "certain.csv", *told[2:], "--at-least", "0.9", "--max-changes", "0.001")
+    code, out, _ = call("check", *told, "--force")
+    assert "changes more than allowed" not in out, out
 
 
 def test_check_gives_one_verdict_in_text_json_report_and_exit_code(folder, call, patch_file):

@@ -233,6 +233,12 @@ WITHIN = DemographicParity(ratio=0.8).within("department")
         (DemographicParity(ratio=0.8), {"target": 0.9}, "target=0.9"),
         (DemographicParity() & MinimumRate(0.3), {}, "has no bound"),
         (MinimumRate(0.3), {"confidence": 0.9}, "confidence promises one"),
+        (
+            DemographicParity(ratio=0.8) & TruePositiveRateParity(difference=0.2),
+            {"confidence": 0.9},
+            "confidence promises one",
+        ),
+        (DemographicParity(), {"target": None, "max_changes": 5}, "5%, pass 0.05"),
         (DemographicParity(ratio=0.8).within("departmnt"), {}, "'department'"),
     ],
 )
