@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from benchmarks.mutants import running
 from benchmarks.mutants.making import mutants_of, sample, shares_of
 from benchmarks.mutants.running import IMPORT, PACKAGE, Reached, cached_lines, outcome_of
 
@@ -85,7 +86,8 @@ def test_what_runs_on_import_is_judged_by_all_tests_of_the_file(tmp_path):
     assert sorted(reached.tests_of(mutant)) == ["t::imports", "t::reaches"]
 
 
-def test_what_runs_once_and_is_kept_is_judged_as_what_runs_on_import(tmp_path):
+def test_what_runs_once_and_is_kept_is_judged_as_what_runs_on_import(tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "ROOT", tmp_path)
     source = "@cache\ndef kept():\n    return 1\n\n\ndef anew():\n    return 2\n"
     assert cached_lines(source) == {2, 3}
     file = tmp_path / PACKAGE / "a.py"
