@@ -2,8 +2,9 @@
 
 Every benchmark of `benchmarks/speed` runs in its own process. Compared programs take turns.
 
-- The full run writes docs/benchmarks.md.
-- `--only rows predict` measures these parts again and stores them in benchmarks/results/bench.json.
+- The full run writes docs/benchmarks.md. It leaves out the parts that the same source has measured,
+  so an interrupted run goes on.
+- `--only rows predict` measures these parts again and stores them in docs/measured/bench.json.
 - `--write-docs` writes the page from the stored results.
 - The quick run is tiny and shows that every benchmark runs. It judges no bar and writes only its
   own results.
@@ -47,7 +48,7 @@ from commod._io.files import write_whole
 from commod.cli._signals import ending_on_signals
 
 PARTS = tuple(section.part for section in SECTIONS)
-RESULTS = HERE / "results"
+RESULTS, MEASURED = HERE / "results", ROOT / "docs" / "measured"
 PAGE = ROOT / "docs" / "benchmarks.md"
 Measured = list[tuple[Step, dict[str, Any]]]
 
@@ -55,7 +56,7 @@ Measured = list[tuple[Step, dict[str, Any]]]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure the parts that the options name, and return the exit code."""
     options = read_options(arguments)
-    settings, path = FULL, RESULTS / "bench.json"
+    settings, path = FULL, MEASURED / "bench.json"
     if options.quick:
         settings, path = QUICK, RESULTS / "bench-quick.json"
     if options.write_docs:
@@ -103,14 +104,15 @@ def measure(
     options: argparse.Namespace, place: Place, settings: Settings, path: Path
 ) -> dict[str, Any]:
     """Measure part after part, store each finished part, and return all of them."""
-    cases = chosen(list_cases(place), options)
+    earlier = read(path) if is_whole(options) else {}
+    parts = {name: part for name, part in earlier.items() if machine.is_of_this_source(part)}
+    cases = [case for case in chosen(list_cases(place), options) if case.part not in parts]
     for environment in dict.fromkeys(case.environment for case in cases):
         python_of(environment)
     jobs = (
         (os.cpu_count() or 1) if place.quick else 1
     )  # a quick run judges no bar: it may share cores
     clock = Clock(sum(1 for _ in steps_of(cases)))
-    parts: dict[str, Any] = {}
     is_partial = options.quick or options.match  # not every figure has values then
     for batch in in_batches(cases, jobs):
         measured = measure_batch(batch, place, jobs, clock)

@@ -1,6 +1,8 @@
 """Print every figure that the project promises of its results beside its bar: `make figures`.
 
-Run a part with e.g. `make figures FIGURES="table-1 smoothness"`. `make bench` measures speed and
+Run a part with e.g. `make figures FIGURES="table-1 smoothness"`. Each finished part is stored in
+docs/measured/figures.json and shown on docs/figures.md. A run without names leaves out the parts
+that the same source has measured, so an interrupted run goes on. `make bench` measures speed and
 memory.
 """
 
@@ -32,6 +34,7 @@ import hostile_rivals
 import integers
 import known_populations
 import limits
+import measured
 import new_rows
 import numpy as np
 import oxonfair_pairs
@@ -46,10 +49,12 @@ import unknown_groups
 from experiments.paper import BASE, CELLS, DP, EDGES, EO, TABLE_1
 from experiments.protocol import quartile
 from protocol import N_CONCEPTS, TABLES, Split, make_split
-from report import show
+from report import show, shown
 from sklearn.linear_model import LogisticRegression
 
 import rivals
+from benchmarks.harness import machine
+from benchmarks.harness.results import read
 from commod import COMMOD, metrics
 from commod.datasets import make_biased
 from commod.updates.commod import DEFAULT_GRID, fit_grid
@@ -297,15 +302,24 @@ FIGURES: dict[str, Callable[[], None]] = {
 
 
 def main(names: list[str]) -> None:
-    """Measure the named figures; without names, measure all."""
+    """Measure the named figures; without names, those that this source has not measured yet."""
     unknown = [name for name in names if name not in FIGURES]
     if unknown:
         sys.exit(f"unknown figures: {', '.join(unknown)}; choose from {', '.join(FIGURES)}")
-    for name in names or FIGURES:
-        start = time.perf_counter()
+    stored = read(measured.STORED)
+    done = [name for name, part in stored.items() if machine.is_of_this_source(part)]
+    if done and not names:
+        print(f"The same source has measured: {', '.join(done)}")
+    for name in names or [name for name in FIGURES if name not in done]:
+        provenance, start = machine.describe(), time.perf_counter()
         print(f"\n{name}")
+        shown.clear()
         FIGURES[name]()
-        print(f"({time.perf_counter() - start:.0f} s)", flush=True)
+        seconds = round(time.perf_counter() - start)
+        print(f"({seconds} s)", flush=True)
+        if not measured.is_changed():
+            part = {**provenance, "seconds": seconds, "rows": [*shown]}
+            measured.keep(name, part, list(FIGURES))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ from typing import Any
 from experiments.run import HERE, Done, versions
 from experiments.settings import Settings
 
+LOCAL_CHANGES = " with local changes"  # after the commit, where files differ from it
+
 
 def describe(
     settings: Settings, done: Done, jobs: int, seconds: float, left_out: dict[str, str]
@@ -56,10 +58,13 @@ def provenance(jobs: int) -> dict[str, Any]:
 
 
 def commit(*paths: str) -> str:
-    """Return the commit, and whether files under `paths` differ from it."""
-    revision = _git("rev-parse", "--short=12", "HEAD")
+    """Return the last commit that changed files under `paths`, and whether they differ from it.
+
+    Commits that store results or change pages have the code of the commit before them.
+    """
+    revision = _git("log", "-1", "--format=%h", "--abbrev=12", "--", *paths)
     changed = _git("status", "--porcelain", "--", *paths)
-    return (revision or "unknown") + (" with local changes" if changed else "")
+    return (revision or "unknown") + (LOCAL_CHANGES if changed else "")
 
 
 def _git(*arguments: str) -> str:
