@@ -9,6 +9,7 @@ import argparse
 import ast
 import io
 import tokenize
+from collections.abc import Iterable
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src"
@@ -24,18 +25,18 @@ NO_CODE = {
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def docstring_lines(text: str) -> set[int]:
-    """Return the line numbers of docstrings."""
+def docstring_lines(nodes: Iterable[ast.AST]) -> set[int]:
+    """Return the line numbers of docstrings, from all nodes of a file."""
     lines: set[int] = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
             first = node.body[0]
             lines.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
     return lines
 
 
-def code_lines(text: str) -> int:
-    r"""Return how many lines hold code.
+def code_lines(text: str, nodes: Iterable[ast.AST] | None = None) -> int:
+    r"""Return how many lines hold code; `nodes` are those of the parsed text, if known.
 
     Examples
     --------
@@ -46,7 +47,7 @@ def code_lines(text: str) -> int:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in NO_CODE:
             lines.update(range(token.start[0], token.end[0] + 1))
-    return len(lines - docstring_lines(text))
+    return len(lines - docstring_lines(ast.walk(ast.parse(text)) if nodes is None else nodes))
 
 
 def main() -> None:

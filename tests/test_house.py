@@ -1,6 +1,7 @@
 """The house: sizes of files and functions, names, import circles, knowledge of constraints."""
 
 import ast
+import gc
 import inspect
 from collections import Counter, defaultdict
 from functools import cache
@@ -26,23 +27,22 @@ def name_of(path):
 
 
 @cache
-def tree_of(path):
-    return ast.parse(path.read_text("utf-8"))
+def nodes_of(path):
+    """Return all nodes of a file, its tree first; they are there until the end."""
+    gc.disable()
+    try:
+        return list(ast.walk(ast.parse(path.read_text("utf-8"))))
+    finally:
+        gc.enable()
 
 
 @cache
-def nodes_of(path):
-    return list(ast.walk(tree_of(path)))
-
-
 def functions_of(path):
-    for node in nodes_of(path):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
+    return [n for n in nodes_of(path) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
 def body_length(function):
-    body = function.body[1:] if ast.get_docstring(function) else function.body
+    body = function.body[ast.get_docstring(function, clean=False) is not None :]
     return body[-1].end_lineno - body[0].lineno + 1 if body else 0
 
 
@@ -53,14 +53,11 @@ def n_parameters(function):
 
 def test_files_and_functions_can_be_read_without_scrolling():
     assert [name_of(p) for p in FILES if len(p.read_text("utf-8").splitlines()) > 800] == []
-    lengths = {(name_of(p), f.name): body_length(f) for p in FILES for f in functions_of(p)}
-    assert {function: n for function, n in lengths.items() if n > 60} == {}
-
-
-def test_functions_have_few_parameters():
+    functions = [(name_of(path), f) for path in FILES for f in functions_of(path)]
+    assert [(file, f.name) for file, f in functions if body_length(f) > 60] == []
     exempt = {"__init__", *PUBLIC_ENTRY_POINTS}
-    numbers = {(name_of(p), f.name): n_parameters(f) for p in FILES for f in functions_of(p)}
-    assert {key: n for key, n in numbers.items() if n > 12 and key[1] not in exempt} == {}
+    many = [(file, f.name) for file, f in functions if n_parameters(f) > 12]
+    assert [function for function in many if function[1] not in exempt] == []
 
 
 # Ratchets: the size of the house. Lower them when it has shrunk; only a new feature may raise them.
@@ -70,7 +67,7 @@ MOST_PARAMETERS = {ControlledDebiaser: 23, COMMOD: 16}  # of constructors, besid
 
 def test_the_house_grows_no_more():
     """Lines of code are those of scripts/count_code.py."""
-    assert sum(code_lines(p.read_text("utf-8")) for p in FILES) <= MOST_LINES
+    assert sum(code_lines(p.read_text("utf-8"), nodes_of(p)) for p in FILES) <= MOST_LINES
     assert len(FILES) <= MOST_FILES
     assert sum(isinstance(n, ast.ClassDef) for p in FILES for n in nodes_of(p)) <= MOST_CLASSES
     for estimator, most in MOST_PARAMETERS.items():
@@ -101,61 +98,44 @@ def test_the_house_has_at_most_24_rooms():
 # Constraint names
 
 
-class Comparisons(ast.NodeVisitor):
-    """Collect the lines that compare, look up or list constraint names."""
-
-    def __init__(self):
-        self.lines = []
-
-    def _collect(self, node):
-        if isinstance(node, ast.Constant) and node.value in CONSTRAINTS:
-            self.lines.append(node.lineno)
-        elif isinstance(node, ast.Tuple | ast.List | ast.Set):
-            for element in node.elts:
-                self._collect(element)
-
-    def visit_Compare(self, node):
-        for part in (node.left, *node.comparators):
-            self._collect(part)
-        self.generic_visit(node)
-
-    def visit_Dict(self, node):
-        for key in node.keys:
-            self._collect(key)
-        self.generic_visit(node)
-
-    def visit_Subscript(self, node):
-        self._collect(node.slice)
-        self.generic_visit(node)
-
-    def visit_MatchValue(self, node):
-        self._collect(node.value)
-
-    def visit_Assign(self, node):
-        self._collect(node.value)
-        self.generic_visit(node)
-
-    def visit_AnnAssign(self, node):
-        if not isinstance(node.value, ast.Constant):  # a default of a field compares nothing
-            self._collect(node.value)
-        self.generic_visit(node)
+def compared_parts(node):
+    """Return what a node compares, looks up or lists."""
+    match node:
+        case ast.Compare():
+            return [node.left, *node.comparators]
+        case ast.Dict():
+            return node.keys
+        case ast.Subscript():
+            return [node.slice]
+        case ast.MatchValue() | ast.Assign():
+            return [node.value]
+        case ast.AnnAssign() if not isinstance(node.value, ast.Constant):
+            return [node.value]  # a default of a field compares nothing
+        case _:
+            return []
 
 
-def lines_with_constraint_names(tree):
-    found = Comparisons()
-    found.visit(tree)
-    return found.lines
+def lines_with_constraint_names(nodes):
+    """Return the lines that compare, look up or list constraint names."""
+    lines = []
+    parts = [part for node in nodes for part in compared_parts(node)]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, ast.Constant) and part.value in CONSTRAINTS:
+            lines.append(part.lineno)
+        elif isinstance(part, ast.Tuple | ast.List | ast.Set):
+            parts.extend(part.elts)
+    return lines
 
 
 def test_constraint_names_are_compared_in_one_file():
     others = [path for path in FILES if path != COMPARISONS]
-    lines = {name_of(p): lines_with_constraint_names(tree_of(p)) for p in others}
+    lines = {name_of(p): lines_with_constraint_names(nodes_of(p)) for p in others}
     assert {name: numbers for name, numbers in lines.items() if numbers} == {}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_comparison_with_a_constraint_name_is_noticed():
+    texts = [
         'if name == "equalized_odds": pass',
         'if name in ("a", "demographic_parity"): pass',
         'largest = {"equalized_odds": 2}',
@@ -163,10 +143,10 @@ def test_constraint_names_are_compared_in_one_file():
         'NAMES = ["demographic_parity", "equalized_odds"]',
         'NAMES: tuple = ("demographic_parity", "equalized_odds")',
         'match name:\n    case "equalized_odds": pass',
-    ],
-)
-def test_a_comparison_with_a_constraint_name_is_noticed(text):
-    assert lines_with_constraint_names(ast.parse(text))
+    ]
+    unnoticed = [t for t in texts if not lines_with_constraint_names(ast.walk(ast.parse(t)))]
+    assert unnoticed == []
+    assert lines_with_constraint_names(ast.walk(ast.parse('a: str = "equalized_odds"'))) == []
 
 
 # ---------------------------------------------------------------------------------------------

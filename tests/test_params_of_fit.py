@@ -40,8 +40,9 @@ pytestmark = [
 ]
 
 ERRORS = "equalized_odds"
-UPDATES = {
-    **lineup(SCORED, random_state=0),
+LINEUP = lineup(SCORED, random_state=0)
+UPDATES = {  # every class once; COMMOD is "margin" and "mlp"
+    **{k: u for k, u in LINEUP.items() if k != "COMMOD" and not k.endswith("(aware)")},
     "budget": quick_control(
         SCORED,
         max_changes=0.05,
@@ -62,7 +63,6 @@ UPDATES = {
     "mlp": COMMOD(SCORED, architecture="mlp", training={"hidden": (4,)}, random_state=0),
     "errors": MinimalFlip(SCORED, constraints=ERRORS),
     "aware errors": BayesPlugIn(SCORED, aware=True, constraints=ERRORS, lambda_ratio=0.1),
-    "errors by group model": LPP(SCORED, constraints=ERRORS),
 }
 OTHER = {
     "estimator": lambda value: ScoreColumn("other"),
@@ -97,21 +97,24 @@ def another(name, value):
     return (3,)
 
 
-def told(update):
+SOME = slice(0, 60)  # rows on which outcomes are compared
+
+
+def told(update, rows=SOME):
     needs = get_tags(update).needs_sensitive_features
-    return {"sensitive_features": GROUP} if needs else {}
+    return {"sensitive_features": GROUP[rows]} if needs else {}
 
 
 def outcome(update):
     """Return all that a fitted update says and decides, by name."""
-    rows = told(update)
-    changes = update.changes(X, **rows)
-    why = explain(update, X, **rows)
+    rows, table = told(update), X[SOME]
+    changes = update.changes(table, **rows)
+    why = explain(update, table, **rows)
     found = {
-        "predict": update.predict(X, **rows),
-        "predict_proba": update.predict_proba(X, **rows),
-        "decision_function": update.decision_function(X, **rows),
-        "decision_proba": update.decision_proba(X, **rows),
+        "predict": update.predict(table, **rows),
+        "predict_proba": update.predict_proba(table, **rows),
+        "decision_function": update.decision_function(table, **rows),
+        "decision_proba": update.decision_proba(table, **rows),
         "gain": changes.gain,
         "loss": changes.loss,
         "before": why.before,
@@ -123,18 +126,18 @@ def outcome(update):
         "figures": figures_table(update._facts),
         "allowed": update._allowed_changes(),
         "unread": update._unread_columns(),
-        "base": update._read_base(X).scores,
+        "base": update._read_base(table).scores,
         "estimator": update._base_model,
         "tags": {k: v for k, v in vars_of(get_tags(update)) if "needs" in k or "random" in k},
-        "score": update.score(X, Y, **rows),
+        "score": update.score(table, Y[SOME], **rows),
     }
     if hasattr(update, "ratio"):
-        found["ratio"] = update.ratio(X)
+        found["ratio"] = update.ratio(table)
     if hasattr(update, "term"):
-        found["term"] = update.term(X)
+        found["term"] = update.term(table)
     if hasattr(update, "to_patch") and update.scorecard_ is not None:
         found["patch"] = replace(update.to_patch().content, created="")
-        found["concepts"] = update.concepts(X)
+        found["concepts"] = update.concepts(table)
         found["person"] = str(why.person(3))
     return found
 
@@ -161,61 +164,49 @@ def fitted(request, quick_compilation):
         return update, outcome(update)
 
 
-def test_no_parameter_that_is_set_later_changes_a_fitted_update(fitted):
+def test_no_parameter_that_is_set_later_changes_a_fitted_update_and_a_file_keeps_it(fitted):
+    """It reads rows as it did when it was fitted, and skops needs no type that is not listed."""
     fitted, expected = fitted
     update = copy.deepcopy(fitted)
     for name, value in update.get_params().items():
         update.set_params(**{name: another(name, value)})
     assert_same(expected, outcome(update))
     assert all(getattr(update, n) != v for n, v in fitted.get_params().items() if n != "estimator")
+    check_stored(fitted, expected)
+    check_column_types(fitted)
 
 
-def check_same(one, other):
-    np.testing.assert_array_equal(
-        one.decision_proba(X, **told(one)), other.decision_proba(X, **told(other))
-    )
+def check_stored(fitted, expected):
     # a promise names the groups that it covers; a file counts them
-    assert one._status_without_names() == other.status_ and repr(one) == repr(other)
-
-
-def test_a_stored_update_comes_back_as_it_was(fitted):
-    """skops needs no type that is not listed."""
-    fitted, _ = fitted
-    check_same(fitted, pickle.loads(pickle.dumps(fitted)))
+    expected = {**expected, "status": fitted._status_without_names()}
+    stored = pickle.loads(pickle.dumps(fitted))
+    assert repr(stored) == repr(fitted)
+    stored.set_params(threshold=0.9, estimator=ScoreColumn("other"))
+    assert_same(expected, outcome(stored))
     skops_io = pytest.importorskip("skops.io")
-    stored = skops_io.dumps(fitted)
-    assert set(skops_io.get_untrusted_types(data=stored)) <= set(TRUSTED_TYPES)
-    check_same(fitted, skops_io.loads(stored, trusted=list(TRUSTED_TYPES)))
+    written = skops_io.dumps(fitted)
+    assert set(skops_io.get_untrusted_types(data=written)) <= set(TRUSTED_TYPES)
+    stored = skops_io.loads(written, trusted=list(TRUSTED_TYPES))
+    probabilities = (u.decision_proba(X[SOME], **told(u)) for u in (fitted, stored))
+    np.testing.assert_array_equal(*probabilities)
+    assert (stored.status_, repr(stored)) == (expected["status"], repr(fitted))
 
 
-def test_every_update_refuses_a_column_of_another_type(fitted):
-    update, _ = fitted
-    for same in (X["town"].to_numpy()[::-1], [None] * len(X)):
-        update.predict(X.assign(town=same), **told(update))
-    is_oslo = X["town"] == "Oslo"
+def check_column_types(update):
+    table, groups = X[SOME], told(update)
+    for same in (table["town"].to_numpy()[::-1], [None] * len(table)):
+        update.predict(table.assign(town=same), **groups)
+    is_oslo = table["town"] == "Oslo"
     for other in (is_oslo, is_oslo.astype(int)):
-        changed = X.assign(town=other)
+        changed = table.assign(town=other)
         if "town" in (getattr(update, "locked_features", None) or ()):  # nobody reads it
-            update.predict(changed, **told(update))
+            update.predict(changed, **groups)
             continue
         for method in ("predict", "predict_proba", "decision_function", "changes"):
             with pytest.raises(InputError, match="'town'"):
-                getattr(update, method)(changed, **told(update))
+                getattr(update, method)(changed, **groups)
         with pytest.raises(InputError, match="'town'"):
-            explain(update, changed, sensitive_features=GROUP)
-
-
-# An update with a scorecard, one that was trained, a network, and one that is told groups: what
-# was fitted is stored by their common base class.
-@pytest.mark.parametrize("fitted", ["promise", "margin", "mlp", "LPP"], indirect=True)
-def test_a_stored_update_keeps_what_it_was_fitted_with(fitted):
-    fitted, expected = fitted
-    expected = {**expected, "status": fitted._status_without_names()}  # a file has no names
-    update = pickle.loads(pickle.dumps(fitted))
-    update.set_params(threshold=0.9, estimator=ScoreColumn("other"))
-    found = outcome(update)
-    assert found.pop("estimator") == expected.pop("estimator")
-    assert_same(expected, found)
+            explain(update, changed, sensitive_features=GROUP[SOME])
 
 
 def test_a_copy_and_the_next_fit_use_the_new_parameters():
@@ -232,18 +223,17 @@ def test_a_copy_and_the_next_fit_use_the_new_parameters():
     assert_same(outcome(update.fit(X, Y, sensitive_features=GROUP)), outcome(fresh))
 
 
-@pytest.mark.parametrize("name", ["LPP", "RejectOption"])
-def test_the_next_fit_of_a_rival_uses_the_new_parameters(name):
-    update = clone(UPDATES[name]).fit(X, Y, sensitive_features=GROUP)
+def test_the_next_fit_of_a_rival_uses_the_new_parameters():
+    update = clone(UPDATES["RejectOption"]).fit(X, Y, sensitive_features=GROUP)
     changed = {"threshold": 0.4, "constraints": "true_positive_rate_parity", "strength": 0.3}
     update.set_params(**changed).fit(X, Y, sensitive_features=GROUP)
-    fresh = clone(UPDATES[name]).set_params(**changed).fit(X, Y, sensitive_features=GROUP)
+    fresh = clone(UPDATES["RejectOption"]).set_params(**changed).fit(X, Y, sensitive_features=GROUP)
     assert_same(outcome(update), outcome(fresh))
 
 
 @pytest.mark.parametrize(
     "update",
-    [quick_control(SCORED, target=0.9), RejectOption(SCORED), LPP(SCORED)],
+    [quick_control(SCORED, target=0.9), RejectOption(SCORED)],
     ids=lambda update: type(update).__name__,
 )
 def test_a_fit_that_fails_leaves_the_earlier_one_in_force(update):
