@@ -6,7 +6,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -209,12 +209,23 @@ def edited(edits: Any, **how: Any) -> Case:
     """Return a case that edits an update by hand."""
 
     def case() -> dict[str, Any]:
-        given = with_gaps()
-        update = fitted(ControlledDebiaser(given.model, max_lines=None), given)
+        given, update = _update_to_edit()
         told = {"sensitive_features": given.groups}
         return result(update.edit(edits, given.X, given.y, **told, **how), given)
 
     return case
+
+
+@cache
+def _update_to_edit() -> tuple[FitRows, ControlledDebiaser]:
+    given = with_gaps()
+    return given, fitted(ControlledDebiaser(given.model, max_lines=None), given)
+
+
+@cache
+def _default_update(rows: Callable[[], FitRows]) -> tuple[FitRows, ControlledDebiaser]:
+    given = rows()
+    return given, fitted(ControlledDebiaser(given.model), given)
 
 
 def in_engine(kind: str, **params: Any) -> Case:
@@ -313,8 +324,9 @@ def audit_of(rows: Callable[[], FitRows], *, whole: bool = False, **params: Any)
     """Return a case that audits an update, of arrays alone or with all that it knows."""
 
     def case() -> dict[str, Any]:
-        given = rows()
-        update = fitted(ControlledDebiaser(given.model, **params), given)
+        given, update = _default_update(rows)
+        if params:
+            update = fitted(ControlledDebiaser(given.model, **params), given)
         scores = given.model.predict_proba(given.X)[:, 1]
         more: dict[str, Any] = {}
         if whole:
@@ -331,8 +343,7 @@ def audit_of(rows: Callable[[], FitRows], *, whole: bool = False, **params: Any)
 
 def explained() -> dict[str, Any]:
     """Return the segments and one person's reasons."""
-    given = compas()
-    update = fitted(ControlledDebiaser(given.model), given)
+    given, update = _default_update(compas)
     why = explain(update, given.X)
     person = int(np.flatnonzero(why.before != why.after)[0])
     texts = {"explanation": digest(repr(why)), "person": digest(str(why.person(person)))}

@@ -34,43 +34,49 @@ def test_the_gallery_has_at_least_20_scripts():
     assert len(set(titles)) == len(titles)
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_a_script_has_a_title_a_text_and_cells(path):
-    source = path.read_text("utf-8")
-    title, line, text = title_and_text(path)
-    assert line == "=" * len(title)
-    assert 3 <= len(re.findall(r"[.?!:](?=\s|$)", text)) <= 12
-    assert re.search(r"\brows\b|\bpeople\b|\bapplicants\b|\bsamples\b", text), "measured on whom?"
-    assert source.count("\n# %%\n") >= 2
-    assert source.endswith("\nplt.show()\n")
+def test_a_script_has_a_title_a_text_and_cells():
+    for path in SCRIPTS:
+        source = path.read_text("utf-8")
+        title, line, text = title_and_text(path)
+        assert line == "=" * len(title), path.name
+        assert 3 <= len(re.findall(r"[.?!:](?=\s|$)", text)) <= 12, path.name
+        assert re.search(r"\brows\b|\bpeople\b|\bapplicants\b|\bsamples\b", text), (
+            "measured on whom?"
+        )
+        assert source.count("\n# %%\n") >= 2, path.name
+        assert source.endswith("\nplt.show()\n"), path.name
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_a_script_needs_public_names_only_no_network_and_no_files(path):
-    tree = ast.parse(path.read_text("utf-8"))
-    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    names = {
-        alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-    }
-    parts = {part for name in modules | names for part in name.split(".")}
-    assert not [part for part in parts if part.startswith(("_", "fetch_")) or part == "jax"]
-    called = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    assert not called & {"savefig", "save", "to_csv", "to_parquet", "write_text"}
+def test_a_script_needs_public_names_only_no_network_and_no_files():
+    for path in SCRIPTS:
+        tree = ast.parse(path.read_text("utf-8"))
+        modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        names = {
+            alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for alias in node.names
+        }
+        parts = {part for name in modules | names for part in name.split(".")}
+        assert not [part for part in parts if part.startswith(("_", "fetch_")) or part == "jax"], (
+            path.name
+        )
+        called = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        assert not called & {"savefig", "save", "to_csv", "to_parquet", "write_text"}, path.name
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_a_notebook_has_every_cell_and_stores_no_output(path):
-    nbformat = pytest.importorskip("nbformat")
-    notebook = notebook_of(path)
-    nbformat.validate(nbformat.reads(json.dumps(notebook), as_version=4))
-    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
-    written = "".join("".join(cell["source"]) for cell in code)
-    assert "import matplotlib.pyplot as plt" in written
-    assert written.endswith("plt.show()")
+def test_a_notebook_has_every_cell_and_stores_no_output():
+    for path in SCRIPTS:
+        nbformat = pytest.importorskip("nbformat")
+        notebook = notebook_of(path)
+        nbformat.validate(nbformat.reads(json.dumps(notebook), as_version=4))
+        code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code), (
+            path.name
+        )
+        written = "".join("".join(cell["source"]) for cell in code)
+        assert "import matplotlib.pyplot as plt" in written, path.name
+        assert written.endswith("plt.show()"), path.name
 
 
 def test_a_notebook_runs_and_draws_its_picture(monkeypatch):

@@ -4,8 +4,6 @@ import doctest
 import importlib.util
 from pathlib import Path
 
-import pytest
-
 spec = importlib.util.spec_from_file_location(
     "page_checks", Path(__file__).parents[1] / "conftest.py"
 )
@@ -13,9 +11,8 @@ pages = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(pages)
 
 
-@pytest.mark.parametrize(
-    ("want", "got", "is_near"),
-    [
+def test_words_are_the_same_and_numbers_near():
+    for want, got, is_near in [
         ("94 gain, P-rule 0.81\n", "100 gain, P-rule 0.80\n", True),
         ("94 gain, P-rule 0.81\n", "94 gain, P-rule 0.70\n", False),
         ("94 gain\n", "150 gain\n", False),
@@ -24,10 +21,8 @@ spec.loader.exec_module(pages)
         ("9... of 20 people\n", "100 of 20 people\n", False),
         ("... of 20 people\n", "many of 19 people\n", True),
         ("−0.5 points\n", "−0.4 points\n", True),
-    ],
-)
-def test_words_are_the_same_and_numbers_near(want, got, is_near):
-    assert pages.is_near(want, got) is is_near
+    ]:
+        assert pages.is_near(want, got) is is_near
 
 
 def test_half_of_the_outputs_of_a_page_may_differ_but_no_example_may_stay_silent():
@@ -39,15 +34,12 @@ def test_half_of_the_outputs_of_a_page_may_differ_but_no_example_may_stay_silent
     assert not pages.PageChecker(n_allowed=1).check_output("one\n", "", flags)
 
 
-@pytest.mark.parametrize(
-    ("source", "has_tolerance"),
-    [
+def test_only_pages_that_train_a_network_have_a_tolerance():
+    for source, has_tolerance in [
         (">>> update = ControlledDebiaser(model, target=0.8)\n", False),
         (">>> update = COMMOD(model, lambda_fair=1.0)\n", True),
         (">>> update = COMMOD.as_in_the_paper(model)\n", True),
         (">>> from commod.rivals import LPP\n", True),
-    ],
-)
-def test_only_pages_that_train_a_network_have_a_tolerance(source, has_tolerance):
-    (example,) = doctest.DocTestParser().get_examples(source)
-    assert bool(pages.TRAINING.search(example.source)) is has_tolerance
+    ]:
+        (example,) = doctest.DocTestParser().get_examples(source)
+        assert bool(pages.TRAINING.search(example.source)) is has_tolerance

@@ -70,25 +70,20 @@ def test_an_unknown_name_says_what_there_is():
         commod.Comod  # noqa: B018
 
 
-@pytest.mark.parametrize(
-    "thing",
-    [
+def test_every_public_name_has_an_example():
+    for thing in [
         *(getattr(commod, name) for name in commod._HOMES if name != "TRUSTED_TYPES"),
         *(getattr(rivals, name) for name in rivals.__all__ if name not in ABSTRACT),
         *(getattr(metrics, name) for name in metrics.__all__ if name != "GroupRates"),
         *(getattr(datasets, name) for name in datasets.__all__),
         *(getattr(bounds, name) for name in bounds.__all__),
         *(getattr(constraints, name) for name in constraints.__all__),
-    ],
-    ids=lambda thing: thing.__name__,
-)
-def test_every_public_name_has_an_example(thing):
-    assert ">>>" in inspect.getdoc(thing)
+    ]:
+        assert ">>>" in inspect.getdoc(thing), thing
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
+def test_documented_defaults_of_functions_are_the_real_ones():
+    for function in [
         commod.audit,
         commod.audit_frame,
         commod.explain,
@@ -98,33 +93,28 @@ def test_every_public_name_has_an_example(thing):
         commod.Patch.apply,
         commod.Patch.to_sql,
         commod.Patch.load,
-    ],
-)
-def test_documented_defaults_of_functions_are_the_real_ones(function):
-    parameters = inspect.signature(function).parameters
-    written = dict(
-        re.findall(r"^(\w+) : .*?default=(.+?)$", inspect.getdoc(function), flags=re.MULTILINE)
-    )
-    assert written
-    for name, default in written.items():
-        assert parameters[name].default == eval(default), name
+    ]:
+        parameters = inspect.signature(function).parameters
+        written = dict(
+            re.findall(r"^(\w+) : .*?default=(.+?)$", inspect.getdoc(function), flags=re.MULTILINE)
+        )
+        assert written
+        for name, default in written.items():
+            assert parameters[name].default == eval(default), name
 
 
-@pytest.mark.parametrize(
-    "update",
-    [
+def test_documented_defaults_are_the_real_ones():
+    for update in [
         commod.COMMOD,
         commod.ControlledDebiaser,
         *dict.fromkeys(type(u) for u in rivals.lineup(None).values()),
-    ],
-)
-def test_documented_defaults_are_the_real_ones(update):
-    text = inspect.getdoc(update)
-    parameters = inspect.signature(update).parameters
-    written = dict(re.findall(r"^(\w+) : .*?default=(.+?)$", text, flags=re.MULTILINE))
-    assert set(written) == set(parameters) - {"estimator"}
-    for name, default in written.items():
-        assert parameters[name].default == eval(default), name
+    ]:
+        text = inspect.getdoc(update)
+        parameters = inspect.signature(update).parameters
+        written = dict(re.findall(r"^(\w+) : .*?default=(.+?)$", text, flags=re.MULTILINE))
+        assert set(written) == set(parameters) - {"estimator"}, update
+        for name, default in written.items():
+            assert parameters[name].default == eval(default), name
 
 
 def test_warnings_can_be_told_apart():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import numpy as np
@@ -218,9 +219,14 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_rows_with_equal_indexes_are_taken(name):
+def test_rows_with_equal_indexes_are_taken_and_arrays_as_they_come(name):
+    """Arguments in turn: pandas objects with equal labels, and arrays, which have none."""
     call, rows = CALLS[name]
-    call(**{key: values.set_axis(np.arange(N)[::-1]) for key, values in rows.items()})
+    labels = np.arange(N)[::-1]
+    first, *others = ((key, values.set_axis(labels)) for key, values in rows.items())
+    turn = list(CALLS).index(name)
+    mixed = (v.to_numpy() if (i + turn) % 2 else v for i, (_, v) in enumerate(others))
+    call(**dict([first]), **dict(zip((key for key, _ in others), mixed, strict=True)))
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -235,40 +241,29 @@ def test_rows_with_other_indexes_are_refused_with_the_way_out(name):
             assert ordered == (change is shuffled), (argument, change)
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_arrays_have_no_labels_and_are_taken_as_they_come(name):
-    call, rows = CALLS[name]
-    first, *others = rows
-    call(**{first: relabelled(rows[first])}, **{key: rows[key].to_numpy() for key in others})
+def test_every_update_refuses_other_indexes_in_fit():
+    arguments = itertools.cycle(["y", "sensitive_features"])
+    for update, argument in zip(lineup(SCORED).values(), arguments, strict=False):
+        rows = {"X": X, "y": Y, "sensitive_features": GROUP}
+        rows[argument] = shuffled(rows[argument])
+        with pytest.raises(InputError, match=rf"(?s){WAY_OUT}"):
+            update.fit(**rows)
 
 
-@pytest.mark.parametrize("update", lineup(SCORED).values(), ids=lambda u: type(u).__name__)
-@pytest.mark.parametrize("argument", ["y", "sensitive_features"])
-def test_every_update_refuses_other_indexes_in_fit(update, argument):
-    rows = {"X": X, "y": Y, "sensitive_features": GROUP}
-    rows[argument] = shuffled(rows[argument])
-    with pytest.raises(InputError, match=rf"(?s){WAY_OUT}"):
-        update.fit(**rows)
-
-
-@pytest.mark.parametrize(
-    "groups",
-    [
+def test_sensitive_features_of_any_form_keep_their_labels():
+    for groups in [
         lambda s: s.to_frame(),
         lambda s: pd.DataFrame({"one": s, "two": s}),
         lambda s: {"one": s},
         lambda s: {"one": GROUP, "two": s},
-    ],
-    ids=["frame", "two columns", "dict", "dict of two"],
-)
-def test_sensitive_features_of_any_form_keep_their_labels(groups):
-    fit = quick_control(SCORED, target=0.9).fit
-    fit(X, Y, sensitive_features=groups(GROUP))
-    for change in (shuffled, relabelled):
-        with pytest.raises(InputError, match=WAY_OUT):
-            fit(X, Y, sensitive_features=groups(change(GROUP)))
-        with pytest.raises(InputError, match=WAY_OUT):
-            metrics.p_rule(None, OLD, sensitive_features=groups(change(GROUP)))
+    ]:
+        fit = quick_control(SCORED, target=0.9).fit
+        fit(X, Y, sensitive_features=groups(GROUP))
+        for change in (shuffled, relabelled):
+            with pytest.raises(InputError, match=WAY_OUT):
+                fit(X, Y, sensitive_features=groups(change(GROUP)))
+            with pytest.raises(InputError, match=WAY_OUT):
+                metrics.p_rule(None, OLD, sensitive_features=groups(change(GROUP)))
 
 
 def test_labels_in_a_frame_of_one_column_keep_their_labels():
@@ -278,9 +273,8 @@ def test_labels_in_a_frame_of_one_column_keep_their_labels():
         fit(X, shuffled(Y.to_frame()), sensitive_features=GROUP)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+def test_indexes_with_equal_labels_agree():
+    for one, other in [
         (pd.RangeIndex(N), pd.Index(list(range(N)))),
         (pd.RangeIndex(N), pd.Index(list(range(N)), dtype=object)),
         (pd.RangeIndex(N, name="id"), pd.RangeIndex(N)),
@@ -289,15 +283,12 @@ def test_labels_in_a_frame_of_one_column_keep_their_labels():
         (pd.CategoricalIndex(["p", "q"] * (N // 2)), pd.Index(["p", "q"] * (N // 2))),
         (pd.MultiIndex.from_product([[0, 1], range(N // 2)]),) * 2,
         (pd.Index([None] * N), pd.Index([None] * N)),
-    ],
-    ids=["whole", "objects", "name", "repeated", "text", "categories", "levels", "missing"],
-)
-def test_indexes_with_equal_labels_agree(one, other):
-    quick_control(SCORED, target=0.9).fit(
-        X.set_axis(one), Y.set_axis(other), sensitive_features=GROUP.set_axis(other)
-    )
-    with pytest.raises(InputError, match=WAY_OUT):
-        metrics.p_rule(None, OLD.set_axis(one), sensitive_features=relabelled(GROUP))
+    ]:
+        quick_control(SCORED, target=0.9).fit(
+            X.set_axis(one), Y.set_axis(other), sensitive_features=GROUP.set_axis(other)
+        )
+        with pytest.raises(InputError, match=WAY_OUT):
+            metrics.p_rule(None, OLD.set_axis(one), sensitive_features=relabelled(GROUP))
 
 
 def test_repeated_labels_in_another_order_are_refused():
@@ -308,23 +299,19 @@ def test_repeated_labels_in_another_order_are_refused():
         )
 
 
-@pytest.mark.parametrize(
-    "index",
-    [
+def test_labels_that_are_missing_or_lists_are_compared():
+    for index in [
         pd.Index(pd.array([None, *range(1, N)], dtype="Int64")),
         pd.Index([*range(N - 1), pd.NA], dtype=object),
         pd.MultiIndex.from_arrays([pd.array([None, *range(1, N)], dtype="Int64"), range(N)]),
         pd.Index([[i] for i in range(N)], dtype=object),
         pd.DatetimeIndex([None, *pd.date_range("2020-01-01", periods=N - 1)]),
-    ],
-    ids=["nullable", "object", "levels", "lists", "dates"],
-)
-def test_labels_that_are_missing_or_lists_are_compared(index):
-    rows = {"y_pred": OLD.set_axis(index), "sensitive_features": GROUP.set_axis(index)}
-    assert metrics.p_rule(None, **rows) == metrics.p_rule(None, OLD, sensitive_features=GROUP)
-    for other in (rows["sensitive_features"][::-1], relabelled(GROUP)):
-        with pytest.raises(InputError, match=WAY_OUT):
-            metrics.p_rule(None, rows["y_pred"], sensitive_features=other)
+    ]:
+        rows = {"y_pred": OLD.set_axis(index), "sensitive_features": GROUP.set_axis(index)}
+        assert metrics.p_rule(None, **rows) == metrics.p_rule(None, OLD, sensitive_features=GROUP)
+        for other in (rows["sensitive_features"][::-1], relabelled(GROUP)):
+            with pytest.raises(InputError, match=WAY_OUT):
+                metrics.p_rule(None, rows["y_pred"], sensitive_features=other)
 
 
 def test_a_split_stays_together_and_its_labels_are_compared():

@@ -23,9 +23,8 @@ def fit(update, X=WIDE, y=DATA.target):
     return update.fit(X, y, sensitive_features=GROUPS)
 
 
-@pytest.mark.parametrize(
-    ("call", "suggestion"),
-    [
+def test_errors_about_names_suggest_the_close_one():
+    for call, suggestion in [
         (lambda: fit(quick_control(ScoreColumn("scroe"))), "'score'"),
         (lambda: fit(quick_control(ScoreColumn("score"), points="per bins")), "'per bin'"),
         (
@@ -63,11 +62,9 @@ def fit(update, X=WIDE, y=DATA.target):
             lambda: p_rule(None, ["yes", "no"], sensitive_features=["a", "b"], pos_label="Yes"),
             "'yes'",
         ),
-    ],
-)
-def test_errors_about_names_suggest_the_close_one(call, suggestion):
-    with pytest.raises(InputError, match=f"Did you mean .*{suggestion}"):
-        call()
+    ]:
+        with pytest.raises(InputError, match=f"Did you mean .*{suggestion}"):
+            call()
 
 
 def test_a_dialect_that_is_misspelt_is_suggested():

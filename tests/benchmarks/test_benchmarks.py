@@ -114,9 +114,8 @@ def test_a_turn_that_fills_a_cache_is_not_counted():
     assert [turn["seconds"] for turn in benchmark["turns"]] == [1.0]
 
 
-@pytest.mark.parametrize(
-    ("settings", "verdict", "fails"),
-    [
+def test_a_missed_bar_fails_a_run_and_a_missed_goal_does_not():
+    for settings, verdict, fails in [
         ({"bar": 3.0}, "holds", False),
         ({"bar": 1.5}, "MISSED", True),
         ({"bar": 1.5, "sense": ">="}, "holds", False),
@@ -124,20 +123,18 @@ def test_a_turn_that_fills_a_cache_is_not_counted():
         ({"bar": 3.0, "goal": 1.5}, "holds, goal missed", False),
         ({"goal": 1.5}, "MISSED (a goal)", False),
         ({}, "", False),
-    ],
-)
-def test_a_missed_bar_fails_a_run_and_a_missed_goal_does_not(settings, verdict, fails):
-    found = evaluate(ratio(**settings), make_parts(fit=[2.0], copy=[1.0]))
-    assert (found.verdict, found.fails(whole_run=True)) == (verdict, fails)
-    assert found.fails(whole_run=False) == fails
+    ]:
+        found = evaluate(ratio(**settings), make_parts(fit=[2.0], copy=[1.0]))
+        assert (found.verdict, found.fails(whole_run=True)) == (verdict, fails)
+        assert found.fails(whole_run=False) == fails
 
 
-@pytest.mark.parametrize(("settings", "fails"), [({"bar": 3.0}, True), ({"goal": 3.0}, False)])
-def test_a_figure_whose_benchmark_failed_is_not_called_held(settings, fails):
-    found = evaluate(ratio(**settings), make_parts(copy=[1.0]))
-    assert found.verdict == "not measured"
-    assert found.fails(whole_run=True) == fails
-    assert not found.fails(whole_run=False)
+def test_a_figure_whose_benchmark_failed_is_not_called_held():
+    for settings, fails in [({"bar": 3.0}, True), ({"goal": 3.0}, False)]:
+        found = evaluate(ratio(**settings), make_parts(copy=[1.0]))
+        assert found.verdict == "not measured"
+        assert found.fails(whole_run=True) == fails
+        assert not found.fails(whole_run=False)
 
 
 @pytest.mark.parametrize(
@@ -152,11 +149,11 @@ def test_a_bar_that_nobody_measured_fails_a_whole_run_only(part, words, code, mo
     assert ("not measured: fit / copy: –, <= 3" in capsys.readouterr().out) == bool(code)
 
 
-@pytest.mark.parametrize(("words", "code"), [([], 1), (["--only", "rows"], 1), (["--quick"], 0)])
-def test_a_missed_bar_fails_every_run_but_a_quick_one(words, code, monkeypatch):
-    monkeypatch.setattr(bench, "figures", lambda settings: [ratio(bar=1.5)])
-    parts, options = make_parts(fit=[2.0], copy=[1.0]), bench.read_options(words)
-    assert bench.conclude(parts, FULL, options, bench.RESULTS / "x") == code
+def test_a_missed_bar_fails_every_run_but_a_quick_one(monkeypatch):
+    for words, code in [([], 1), (["--only", "rows"], 1), (["--quick"], 0)]:
+        monkeypatch.setattr(bench, "figures", lambda settings: [ratio(bar=1.5)])
+        parts, options = make_parts(fit=[2.0], copy=[1.0]), bench.read_options(words)
+        assert bench.conclude(parts, FULL, options, bench.RESULTS / "x") == code
 
 
 def test_a_partial_run_replaces_its_own_parts_only(tmp_path):

@@ -105,15 +105,12 @@ def test_what_runs_once_and_is_kept_is_judged_as_what_runs_on_import(tmp_path, m
     assert (sorted(reached.tests_of(kept)), reached.tests_of(anew)) == (["t::a", "t::b"], ["t::b"])
 
 
-@pytest.mark.parametrize(
-    ("code", "output", "outcome"),
-    [
+def test_tests_that_all_skip_have_judged_nothing():
+    for code, output, outcome in [
         (0, "3 passed, 2 skipped in 1.00s", "survived"),
         (0, "2 skipped in 0.10s", "skipped"),
         (5, "1 skipped in 0.10s", "skipped"),  # a whole file
         (1, "1 failed, 2 passed in 0.10s", "killed"),
         (2, "1 error in 0.10s", "killed"),  # the package cannot be imported
-    ],
-)
-def test_tests_that_all_skip_have_judged_nothing(code, output, outcome):
-    assert outcome_of(code, output) == outcome
+    ]:
+        assert outcome_of(code, output) == outcome

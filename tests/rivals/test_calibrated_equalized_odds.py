@@ -80,31 +80,31 @@ def test_the_hand_example_withholds_half_of_the_better_group():
     assert probability[~positives] == pytest.approx(0)
 
 
-@pytest.mark.parametrize(("threshold", "expected"), [(0.5, 0.0), (0.49, 1.0)])
-def test_a_withheld_row_is_positive_only_above_the_threshold(threshold, expected):
-    table = HAND.assign(score=np.where(HAND["group"] == 0, 0.5, HAND["score"]))
-    table.loc[:49, "score"], table.loc[50:99, "score"] = 0.9, 0.1
-    update, X = fitted(
-        table, constraints="true_positive_rate_parity", threshold=threshold, strength=1
-    )
-    probability = update.decision_proba(X, sensitive_features=table["group"])
-    rate = update.mixing_rates_[0]
-    assert 0 < rate < 1
-    assert probability[:50] == pytest.approx(1 - rate * (1 - expected))
+def test_a_withheld_row_is_positive_only_above_the_threshold():
+    for threshold, expected in [(0.5, 0.0), (0.49, 1.0)]:
+        table = HAND.assign(score=np.where(HAND["group"] == 0, 0.5, HAND["score"]))
+        table.loc[:49, "score"], table.loc[50:99, "score"] = 0.9, 0.1
+        update, X = fitted(
+            table, constraints="true_positive_rate_parity", threshold=threshold, strength=1
+        )
+        probability = update.decision_proba(X, sensitive_features=table["group"])
+        rate = update.mixing_rates_[0]
+        assert 0 < rate < 1
+        assert probability[:50] == pytest.approx(1 - rate * (1 - expected))
 
 
-@pytest.mark.parametrize("name", FIXTURE)
-@pytest.mark.parametrize("cost", COST_NAMES)
-def test_mixing_rates_are_those_of_the_authors_code(name, cost):
-    group, label, size, score = map(np.array, zip(*FIXTURE[name]["cells"], strict=True))
-    weight = size.astype(float)
-    costs, trivial, _ = group_costs(score, label == 1, group, weight, n_groups=2, cost=cost)
-    rates = required_rates(costs, trivial)
-    assert rates == pytest.approx(FIXTURE[name]["mixing_rates"][cost], abs=1e-9)
-    if (name, cost) in FEASIBLE:
-        assert rates.max() == pytest.approx(FEASIBLE[name, cost], abs=1e-4)
-    else:
-        assert rates.max() > 1
+def test_mixing_rates_are_those_of_the_authors_code():
+    for name in FIXTURE:
+        for cost in COST_NAMES:
+            group, label, size, score = map(np.array, zip(*FIXTURE[name]["cells"], strict=True))
+            weight = size.astype(float)
+            costs, trivial, _ = group_costs(score, label == 1, group, weight, n_groups=2, cost=cost)
+            rates = required_rates(costs, trivial)
+            assert rates == pytest.approx(FIXTURE[name]["mixing_rates"][cost], abs=1e-9)
+            if (name, cost) in FEASIBLE:
+                assert rates.max() == pytest.approx(FEASIBLE[name, cost], abs=1e-4)
+            else:
+                assert rates.max() > 1
 
 
 def test_the_class_finds_the_authors_rate_on_rows():

@@ -181,21 +181,21 @@ def test_rows_all_on_one_side_need_no_detector():
         assert update.predict(X, sensitive_features=X["s"])[::2].mean() == expected
 
 
-@pytest.mark.parametrize("detector", [None, "logistic"])
-def test_weights_count_as_repeated_rows(detector):
-    rng = np.random.default_rng(3)
-    X = people(*rng.random((2, 120)), np.where(rng.random(120) < 0.5, "a", "b"))
-    n_times = rng.integers(1, 4, len(X))
-    index = np.repeat(np.arange(len(X)), n_times)
-    repeated = X.iloc[index].reset_index(drop=True)
-    how = {"strength": 0.9, "detector": detector, "privileged": None, "min_category_size": 1}
-    update = IndividualGroupDebiasing(TwoScores(), group_column="s").set_params(**how)
-    weighted = update.fit(X, sensitive_features=X["s"], sample_weight=n_times)
-    other = fitted(repeated, **how)
-    assert weighted.privileged_ == other.privileged_
-    assert weighted.biased_share_ == pytest.approx(other.biased_share_)
-    one, two = (u.predict(X, sensitive_features=X["s"]) for u in (weighted, other))
-    assert (one == two).mean() > 0.98  # bins of the detector count people
+def test_weights_count_as_repeated_rows():
+    for detector in [None, "logistic"]:
+        rng = np.random.default_rng(3)
+        X = people(*rng.random((2, 120)), np.where(rng.random(120) < 0.5, "a", "b"))
+        n_times = rng.integers(1, 4, len(X))
+        index = np.repeat(np.arange(len(X)), n_times)
+        repeated = X.iloc[index].reset_index(drop=True)
+        how = {"strength": 0.9, "detector": detector, "privileged": None, "min_category_size": 1}
+        update = IndividualGroupDebiasing(TwoScores(), group_column="s").set_params(**how)
+        weighted = update.fit(X, sensitive_features=X["s"], sample_weight=n_times)
+        other = fitted(repeated, **how)
+        assert weighted.privileged_ == other.privileged_
+        assert weighted.biased_share_ == pytest.approx(other.biased_share_)
+        one, two = (u.predict(X, sensitive_features=X["s"]) for u in (weighted, other))
+        assert (one == two).mean() > 0.98  # bins of the detector count people
 
 
 # ---------------------------------------------------------------------------------------------
@@ -324,9 +324,8 @@ def test_a_base_model_that_cannot_be_asked_is_refused_with_the_way_out():
         update.fit(X, sensitive_features=X["s"])
 
 
-@pytest.mark.parametrize(
-    ("parameter", "value", "message"),
-    [
+def test_a_parameter_without_meaning_is_refused():
+    for parameter, value, message in [
         ("group_column", "t", r"'t' is not a column of X \(columns: in a, in b, s"),
         ("group_column", "in a", "holds more than one value, or none, in the group 'a'"),
         ("group_column", "same", "holds the same value in several groups"),
@@ -336,12 +335,10 @@ def test_a_base_model_that_cannot_be_asked_is_refused_with_the_way_out():
         ("detector", DecisionTreeClassifier, "is no classifier"),
         ("constraints", "equalized_odds", "knows 'demographic_parity'"),
         ("strength", 1.1, "strength=1.1"),
-    ],
-)
-def test_a_parameter_without_meaning_is_refused(parameter, value, message):
-    with pytest.raises(InputError, match=message) as error:
-        fitted(EXAMPLE.assign(same="x"), **{parameter: value})
-    assert error.value.parameter == parameter
+    ]:
+        with pytest.raises(InputError, match=message) as error:
+            fitted(EXAMPLE.assign(same="x"), **{parameter: value})
+        assert error.value.parameter == parameter
 
 
 def test_the_lineup_has_the_method_where_the_group_column_is_named(data, boosted):

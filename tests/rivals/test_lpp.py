@@ -84,34 +84,6 @@ def test_the_hand_example_of_the_method():
     np.testing.assert_allclose(update.shares_, [[0.5, 0.5]])
 
 
-@pytest.mark.parametrize(
-    ("constraints", "aware", "threshold"),
-    [
-        ("demographic_parity", True, 0.37),
-        ("equalized_odds", False, 0.5),
-    ],
-)
-def test_no_strength_changes_nothing(rows, biased, model, constraints, aware, threshold):
-    X, y, groups = rows
-    scores = model.predict_proba(X)[:, 1].round(2)
-    scores[:50] = threshold  # on the threshold the base decision is negative
-    X = X.assign(score=scores)
-    update = LPP(
-        ScoreColumn("score"),
-        strength=0.0,
-        aware=aware,
-        constraints=constraints,
-        threshold=threshold,
-    ).fit(X, y, sensitive_features=groups)
-    assert (update.multipliers_ == 0).all()
-    assert update.change_rate_ == 0.0
-    new = biased.data.iloc[:N].assign(score=np.linspace(0, 1, N))
-    decided = update.predict(new, **by_group(update, groups))
-    assert (decided == (new["score"] > threshold)).all()
-    proba = update.predict_proba(new, **by_group(update, groups))
-    assert (proba[:, 1] == new["score"]).all()
-
-
 @every_constraint_and_either_kind
 def test_more_strength_leaves_a_smaller_predicted_gap(rows, model, constraints, aware):
     X, y, groups = rows
@@ -208,7 +180,7 @@ def test_the_order_of_the_fit_rows_does_not_matter(rows, model):
 
 @pytest.mark.parametrize(
     ("constraints", "aware"),
-    [("demographic_parity", False), ("equalized_odds", False), ("equalized_odds", True)],
+    [("equalized_odds", False), ("demographic_parity", True)],
 )
 def test_whole_weights_mean_repetition(rows, model, constraints, aware):
     X, y, groups = rows
@@ -232,20 +204,14 @@ def test_weights_scaled_down_leave_the_group_model_its_rows(rows, model):
     np.testing.assert_allclose(light.group_model_.points, update.group_model_.points, atol=1e-6)
 
 
-def test_several_strengths_equal_fits_alone(rows, model):
-    X, y, groups = rows
-    update = LPP(model, constraints="equalized_odds")
-    for one in fit_strengths(update, [0.3, 1.0], X, y, sensitive_features=groups):
-        alone = clone(one).fit(X, y, sensitive_features=groups)
-        assert (alone.multipliers_ == one.multipliers_).all()
-        assert alone.status_ == one.status_
-
-
 # ---------------------------------------------------------------------------------------------
 # Groups, labels, columns
 
 
-@every_constraint_and_either_kind
+@pytest.mark.parametrize(
+    ("constraints", "aware"),
+    [("equalized_odds", False), ("true_positive_rate_parity", False), ("demographic_parity", True)],
+)
 def test_several_groups(constraints, aware):
     data = make_biased(800, group_shares=(0.4, 0.3, 0.2, 0.1), bias=2.0, random_state=3)
     model = LogisticRegression().fit(data.data, data.target)
@@ -311,15 +277,14 @@ def mixed_table(seed=0, n=N):
 
 
 @pytest.mark.filterwarnings("ignore:Column 'x0' of X nearly determines")
-@pytest.mark.parametrize("constraints", ["demographic_parity", "equalized_odds"])
-def test_mixed_columns_missing_values_and_unseen_categories(constraints):
+def test_mixed_columns_missing_values_and_unseen_categories():
     X, y, groups = mixed_table()
     encode = make_column_transformer(
         (SimpleImputer(), make_column_selector(dtype_include="number")),
         (OneHotEncoder(handle_unknown="ignore"), ["town", "flag"]),
     )
     model = make_pipeline(encode, LogisticRegression()).fit(X, y)
-    update = LPP(model, constraints=constraints).fit(X, y, sensitive_features=groups)
+    update = LPP(model, constraints="equalized_odds").fit(X, y, sensitive_features=groups)
     assert update.change_rate_ > 0.02
     new, _, _ = mixed_table(1, 200)
     new.loc[::3, "town"] = "Lima"
@@ -437,9 +402,8 @@ def test_a_forest_as_group_model(rows, model):
 # Mistakes
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
+def test_mistakes_are_explained(rows, model):
+    for wrong, message in [
         ({"strength": 1.5}, r"strength=1.5 must be a finite number >= 0 and <= 1"),
         ({"strength": -0.1}, r"strength=-0.1 must be"),
         ({"constraints": "fairness"}, r"constraints='fairness' is not known"),
@@ -448,12 +412,10 @@ def test_a_forest_as_group_model(rows, model):
         ({"group_model": "forest"}, r"group_model='forest' is no classifier"),
         ({"locked_features": "x0"}, r"locked_features='x0' is text; pass a list"),
         ({"locked_features": ["y0"]}, r"names columns that X does not have"),
-    ],
-)
-def test_mistakes_are_explained(rows, model, settings, message):
-    X, y, groups = rows
-    with pytest.raises(InputError, match=message):
-        LPP(model, **settings).fit(X, y, sensitive_features=groups)
+    ]:
+        X, y, groups = rows
+        with pytest.raises(InputError, match=message):
+            LPP(model, **wrong).fit(X, y, sensitive_features=groups)
 
 
 def test_a_group_model_that_knows_something_else_is_refused(rows, model):
@@ -484,7 +446,7 @@ def test_a_group_model_without_probabilities_is_refused(rows, model):
 
 
 @given(st.integers(0, 1000), st.integers(2, 4))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_the_group_model_predicts_each_groups_share(seed, n_groups):
     shares = np.arange(2, n_groups + 2) / np.arange(2, n_groups + 2).sum()
     data = make_biased(500, group_shares=shares, n_categories=3, random_state=seed)
@@ -528,7 +490,10 @@ def test_many_terms_take_the_diagonal_and_find_the_same(rows, model, monkeypatch
     np.testing.assert_allclose(other.group_model_.points, update.group_model_.points, atol=1e-3)
 
 
-@every_constraint_and_either_kind
+@pytest.mark.parametrize(
+    ("constraints", "aware"),
+    [("equalized_odds", False), ("equalized_odds", True), ("demographic_parity", True)],
+)
 def test_gains_are_curved_only_where_a_known_group_may_lose_on_both_rates(
     constraints, aware, rows, model
 ):

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from commod import ScoreColumn
 from commod.datasets import make_biased
 from commod.exceptions import InputError
-from commod.rivals import RNF, check_rival, fit_strengths
+from commod.rivals import RNF, fit_strengths
 from commod.rivals import _jax_training as solver
 from commod.rivals._trained import hidden_units
 
@@ -92,22 +92,22 @@ def test_partners_share_the_label_and_differ_in_the_group(batch):
             assert pair_weight[i] == weight[i] * weight[partner[i]]
 
 
-@pytest.mark.parametrize(("w", "is_smooth"), [((2.0, 1.0), True), ((1.0, 1.0), False)])
-def test_a_linear_head_is_smooth_where_it_ignores_the_difference(w, is_smooth):
+def test_a_linear_head_is_smooth_where_it_ignores_the_difference():
     """z1 − z2 is (1, −2) in every pair: only w = (2, 1) is orthogonal to it."""
-    units = np.array([[0.0, 0.0], [1.0, -2.0], [3.0, 5.0], [2.0, 7.0]])
-    batch = make_batch(units, [0, 0, 1, 1], [0, 1, 0, 1])
-    spec = (2, 1)
-    layers = jnp.array([*w, 0.3])
-    (_, figures), _ = head_loss(layers, 1.0, batch, choose_partners(batch), spec)
-    distillation, smoothness, paired, _ = figures
-    assert (float(smoothness) == pytest.approx(0, abs=1e-6)) == is_smooth
-    logits = units @ w + 0.3
-    teacher = expit(np.linspace(-2, 2, 4) / 2)
-    neutral = expit([logits[:2].mean(), logits[2:].mean()])
-    target = np.array([teacher[:2].mean(), teacher[2:].mean()])
-    assert float(distillation) == pytest.approx(((neutral - target) ** 2).mean(), rel=1e-5)
-    assert float(paired) == 1
+    for w, is_smooth in [((2.0, 1.0), True), ((1.0, 1.0), False)]:
+        units = np.array([[0.0, 0.0], [1.0, -2.0], [3.0, 5.0], [2.0, 7.0]])
+        batch = make_batch(units, [0, 0, 1, 1], [0, 1, 0, 1])
+        spec = (2, 1)
+        layers = jnp.array([*w, 0.3])
+        (_, figures), _ = head_loss(layers, 1.0, batch, choose_partners(batch), spec)
+        distillation, smoothness, paired, _ = figures
+        assert (float(smoothness) == pytest.approx(0, abs=1e-6)) == is_smooth
+        logits = units @ w + 0.3
+        teacher = expit(np.linspace(-2, 2, 4) / 2)
+        neutral = expit([logits[:2].mean(), logits[2:].mean()])
+        target = np.array([teacher[:2].mean(), teacher[2:].mean()])
+        assert float(distillation) == pytest.approx(((neutral - target) ** 2).mean(), rel=1e-5)
+        assert float(paired) == 1
 
 
 def test_the_gradient_is_that_of_finite_differences():
@@ -236,21 +236,9 @@ def test_a_large_table_has_fewer_epochs(numbers):
     assert fit(model, numbers, max_steps=10).n_iter_ == 3, "3 epochs of 4 batches are 10 steps"
 
 
-@pytest.mark.filterwarnings("ignore:At strength=4 training ended with one decision")
-def test_several_groups_strings_and_gaps_keep_the_contract():
-    data = make_biased(
-        2 * N, group_shares=(0.5, 0.3, 0.2), bias=1.5, n_categories=3, random_state=1
-    )
-    X = data.data.assign(score=data.proba_target)
-    X.loc[::4, "x3"] = np.nan
-    update = RNF(ScoreColumn("score"), **QUICK)
-    check_rival(update, X, data.target, sensitive_features=data.sensitive_features)
-
-
 @pytest.mark.filterwarnings("ignore::commod.exceptions.CommodWarning")
-@pytest.mark.parametrize("seed", range(3))
-def test_hostile_tables_give_no_numerical_warning(seed):
-    rng = np.random.default_rng(seed)
+def test_a_hostile_table_gives_no_numerical_warning():
+    rng = np.random.default_rng(1)
     X = pd.DataFrame(
         {
             "x0": rng.choice([0.0, 1e-9, 1e9, np.nan], N),
@@ -259,25 +247,21 @@ def test_hostile_tables_give_no_numerical_warning(seed):
         }
     )
     group, y, weight = rng.integers(0, 3, N), rng.integers(0, 2, N), rng.choice([0, 1, 1e6], N)
-    groups = ("true", "proxy")[seed % 2]
-    update = fit(ScoreColumn("score"), (X, y, group), weight, groups=groups, strength=10.0**seed)
+    update = fit(ScoreColumn("score"), (X, y, group), weight, groups="proxy", strength=10.0)
     assert np.isfinite(update.predict_proba(X)).all()
 
 
 # -- refusals -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("params", "words"),
-    [
+def test_what_it_does_not_know_is_refused(numbers):
+    for params, words in [
         ({"constraints": "true_positive_rate_parity"}, "knows 'demographic_parity' and 'equal"),
         ({"groups": "none"}, "groups='none' is not known"),
         ({"hidden": ()}, r"hidden=\(\) leaves no layer for the encoder"),
         ({"locked_features": ["x0"]}, "LogisticRegression. Pass ScoreColumn"),
         ({"temperature": 0.5}, "temperature=0.5"),
         ({"proxy_share": 1.0}, "proxy_share == 1.0, must be < 1"),
-    ],
-)
-def test_what_it_does_not_know_is_refused(numbers, params, words):
-    with pytest.raises(InputError, match=words):
-        fit(LogisticRegression().fit(*numbers[:2]), numbers, **params)
+    ]:
+        with pytest.raises(InputError, match=words):
+            fit(LogisticRegression().fit(*numbers[:2]), numbers, **params)

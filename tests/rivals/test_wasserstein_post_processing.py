@@ -137,13 +137,13 @@ def population():
     return pd.DataFrame({"score": rng.beta(2 + group, 3), "group": group})
 
 
-@pytest.mark.parametrize("distribution", ["barycentre", "pooled"])
-@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.8])
-def test_rates_become_equal_at_every_threshold(population, distribution, threshold):
-    update, X = fitted(population, distribution=distribution, threshold=threshold)
-    rates = [update.predict(X, sensitive_features=population["group"])[population["group"] == g]
-             .mean() for g in range(3)]  # fmt: skip
-    assert np.ptp(rates) < 0.005
+def test_rates_become_equal_at_every_threshold(population):
+    for distribution in ["barycentre", "pooled"]:
+        for threshold in [0.3, 0.5, 0.8]:
+            update, X = fitted(population, distribution=distribution, threshold=threshold)
+            decided = pd.Series(update.predict(X, sensitive_features=population["group"]))
+            rates = decided.groupby(population["group"]).mean()
+            assert np.ptp(rates) < 0.005
 
 
 def test_strength_is_the_share_of_the_way(population):

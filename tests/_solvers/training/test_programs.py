@@ -267,25 +267,22 @@ def test_the_oldest_programs_are_removed_and_nothing_else(home, monkeypatch):
     assert notes.is_dir()
 
 
-@pytest.mark.parametrize(
-    ("system", "variables", "expected"),
-    [
+def test_each_platform_has_its_place_for_caches(monkeypatch):
+    for system, variables, expected in [
         ("linux", {"XDG_CACHE_HOME": "/x"}, Path("/x/commod")),
         ("linux", {}, Path("/home/me/.cache/commod")),
         ("darwin", {}, Path("/home/me/Library/Caches/commod")),
         ("win32", {"LOCALAPPDATA": "/local"}, Path("/local/commod/cache")),
         ("win32", {}, Path("/home/me/AppData/Local/commod/cache")),
         ("linux", {"COMMOD_CACHE_HOME": "/mine"}, Path("/mine")),
-    ],
-)
-def test_each_platform_has_its_place_for_caches(monkeypatch, system, variables, expected):
-    for name in ("COMMOD_CACHE_HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(sys, "platform", system)
-    monkeypatch.setattr(Path, "home", lambda: Path("/home/me"))
-    assert cache_home() == expected
+    ]:
+        for name in ("COMMOD_CACHE_HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "platform", system)
+        monkeypatch.setattr(Path, "home", lambda: Path("/home/me"))
+        assert cache_home() == expected
 
 
 # -- fits -----------------------------------------------------------------------------------------
