@@ -26,12 +26,12 @@ ERRORS = ("true_positive_rate_parity", "false_positive_rate_parity", "equalized_
 CONSTRAINTS = ("demographic_parity", *ERRORS)
 NUMBERS = ["x0", "x1", "x2", "x3"]
 # Without the group each constraint has programmes of its own; with it, the two ends suffice.
-every_constraint_and_either_kind = pytest.mark.parametrize(
+some_constraints_of_either_kind = pytest.mark.parametrize(
     ("constraints", "aware"),
     [
-        *((constraints, False) for constraints in CONSTRAINTS),
         ("demographic_parity", True),
-        ("equalized_odds", True),
+        ("equalized_odds", False),
+        ("false_positive_rate_parity", False),
     ],
 )
 N = 600
@@ -174,7 +174,7 @@ def test_two_groups_have_the_margin_of_the_p_rule(rows, model, ratio):
 # Fair enough on the fit rows
 
 
-@every_constraint_and_either_kind
+@some_constraints_of_either_kind
 def test_targets_are_met_on_the_fit_rows(rows, model, constraints, aware):
     X, y, groups = rows
     update = BayesPlugIn(model, aware=aware, constraints=constraints)
@@ -336,15 +336,11 @@ def test_a_row_is_decided_alike_in_any_company(rows, biased, model):
     assert len(pickle.dumps(update)) < 12_000
 
 
-@pytest.mark.parametrize(
-    ("constraints", "aware"),
-    [("demographic_parity", True), ("equalized_odds", False)],
-)
-def test_whole_weights_mean_repetition(rows, model, constraints, aware):
+def test_whole_weights_mean_repetition(rows, model):
     X, y, groups = rows
     weight = np.random.default_rng(2).integers(0, 4, N)
     times = np.repeat(np.arange(N), weight)
-    update = BayesPlugIn(model, aware=aware, constraints=constraints, strength=0.5)
+    update = BayesPlugIn(model, constraints="equalized_odds", strength=0.5)
     weighed = clone(update).fit(X, y, sensitive_features=groups, sample_weight=weight)
     repeated = clone(update).fit(X.iloc[times], y.iloc[times], sensitive_features=groups[times])
     assert weighed.target_ == pytest.approx(repeated.target_)

@@ -285,12 +285,6 @@ def test_equalized_odds_come_closer_for_three_groups(data):
     assert update.fairness_ < 0.6 * update.base_fairness_
 
 
-def test_three_groups_of_which_one_is_small_reach_near_parity(data):
-    update = fit(data, strength=10, epochs=100)
-    assert update.fairness_ > 0.75
-    assert update.base_fairness_ < 0.25
-
-
 def test_labels_are_in_no_loss_of_demographic_parity(data):
     X, y, group = data
     with_labels, without = fit(data), fit((X, None, group))
@@ -423,10 +417,10 @@ def test_what_was_learned_on_the_device_is_what_decides(rows, architecture):
 # -- seeds, weights, columns ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("architecture", ["mlp", "concepts"])  # linear: that of all rivals
-def test_a_batch_of_strengths_equals_each_alone(rows, architecture):
+def test_a_batch_of_strengths_equals_each_alone(rows):
+    """With concepts; that of all rivals tries a linear term."""
     X, y, group = rows
-    update = FRAPPE(ScoreColumn("score"), **{**QUICK, "architecture": architecture})
+    update = FRAPPE(ScoreColumn("score"), **{**QUICK, "architecture": "concepts"})
     weak, none, strong = fit_strengths(update, [0.5, 0, 4], X, y, sensitive_features=group)
     assert (none.term(X) == 0).all()
     for model in (weak, strong):

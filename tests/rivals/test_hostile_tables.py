@@ -14,6 +14,12 @@ TABLES = [hostile_table(seed) for seed in (4, 8, 20, 23)]
 NETWORK_TABLE = hostile_table(2, *SHAPES[0])
 
 
+@pytest.fixture(autouse=True)
+def one_strength(monkeypatch):
+    """Let sweeps have one strength beside no change."""
+    monkeypatch.setattr(hostile_tables, "N_STRENGTHS", 1)
+
+
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_hostile_table_is_handled_or_refused(name):
     settings = {"max_rows": 60} if name == "FCGP" else {}
@@ -28,8 +34,7 @@ def test_a_hostile_table_is_handled_or_refused(name):
 
 @pytest.mark.parametrize("name", TRAINED)
 def test_a_network_trains_on_a_hostile_table(name, monkeypatch):
-    # one strength of the sweep on half of the rows, and a fit on all: both run the same program
-    monkeypatch.setattr(hostile_tables, "N_STRENGTHS", 1)
+    # half of the rows and all of them: both run the same program
     monkeypatch.setattr(loop, "padded_size", lambda n: -(-n // 128) * 128)
     settings = {"epochs": 2, "batch_size": 64, "progress": False}
     assert trouble_of(name, NETWORK_TABLE, **settings) is None

@@ -26,12 +26,12 @@ from commod.rivals.plug_in import curved_gain
 CONSTRAINTS = tuple(CONSTRAINTS_BY_NAME)
 NUMBERS = ["x0", "x1", "x2", "x3"]
 # Without the group each constraint has programmes of its own; with it, the two ends suffice.
-every_constraint_and_either_kind = pytest.mark.parametrize(
+some_constraints_of_either_kind = pytest.mark.parametrize(
     ("constraints", "aware"),
     [
-        *((constraints, False) for constraints in CONSTRAINTS),
         ("demographic_parity", True),
-        ("equalized_odds", True),
+        ("equalized_odds", False),
+        ("false_positive_rate_parity", False),
     ],
 )
 N = 600
@@ -84,7 +84,7 @@ def test_the_hand_example_of_the_method():
     np.testing.assert_allclose(update.shares_, [[0.5, 0.5]])
 
 
-@every_constraint_and_either_kind
+@some_constraints_of_either_kind
 def test_more_strength_leaves_a_smaller_predicted_gap(rows, model, constraints, aware):
     X, y, groups = rows
     update = LPP(model, aware=aware, constraints=constraints)
