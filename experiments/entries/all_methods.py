@@ -80,10 +80,11 @@ def _table(part: pd.DataFrame) -> str:
     lines = []
     for method, of_method in part.groupby("method", sort=False):
         needs_group = bool(of_method["needs_group"].iloc[0])
-        cells = []
-        for level in levels:
-            here = of_method[of_method["level"] == level].sort_values("max_loss", ascending=False)
-            cells.append(" / ".join(_reached(line) for line in here.to_dict("records")))
+        ordered = of_method.sort_values("max_loss", ascending=False).to_dict("records")
+        cells = [
+            " / ".join(_reached(line) for line in ordered if line["level"] == level)
+            for level in levels
+        ]
         kind = "aware" if needs_group else "blind"
         lines.append([label_of(str(method)), kind, *cells, number(of_method["fairest"].iloc[0], 2)])
     return table(["method", "decides", *(f"{level:g}" for level in levels), "fairest"], lines)

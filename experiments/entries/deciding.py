@@ -100,11 +100,11 @@ def _levels_table(part: pd.DataFrame) -> str:
     levels = list(dict.fromkeys(part["level"]))
     lines = []
     for method in (*METHODS, LIMIT):
-        of_method = part[part["method"] == method]
-        cells = []
-        for level in levels:
-            here = of_method[of_method["level"] == level].sort_values("max_loss")
-            cells.append(" / ".join(_reached(line) for line in here.to_dict("records")))
+        ordered = part[part["method"] == method].sort_values("max_loss").to_dict("records")
+        cells = [
+            " / ".join(_reached(line) for line in ordered if line["level"] == level)
+            for level in levels
+        ]
         lines.append([label_of(method), *cells])
     return table(["method", *(f"{level:g}" for level in levels)], lines)
 

@@ -19,11 +19,9 @@ from commod import ScoreColumn
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError
 from commod.metrics import p_rule
-from commod.metrics._constraint import CONSTRAINTS as CONSTRAINTS_BY_NAME
 from commod.rivals import LPP, fit_strengths
 from commod.rivals.plug_in import curved_gain
 
-CONSTRAINTS = tuple(CONSTRAINTS_BY_NAME)
 NUMBERS = ["x0", "x1", "x2", "x3"]
 # Without the group each constraint has programmes of its own; with it, the two ends suffice.
 some_constraints_of_either_kind = pytest.mark.parametrize(
