@@ -42,7 +42,7 @@ from commod.updates._edit import (
     locked_columns,
     set_by_hand,
 )
-from commod.updates._found_update import Expectation, card_decisions, found_rule
+from commod.updates._found_update import Expectation, FittedUpdate, card_decisions, found_rule
 from commod.updates._problem import FitProblem, evidence_task
 from commod.updates._targeted import find_asked
 from commod.updates.controlled import ControlledDebiaser
@@ -77,10 +77,14 @@ class PointsWithCut(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FittedRows:
-    """A fitted update and its rows, read once for all edits of it."""
+    """A fitted update and its rows, read once for all edits of it.
+
+    `unmeasured` is the fit whose figures the update lacks until `measure` is called.
+    """
 
     update: ControlledDebiaser
     people: PeopleOfFit
+    unmeasured: FittedUpdate | None = None
 
     @cached_property
     def rows(self) -> EditRows:
@@ -89,7 +93,10 @@ class FittedRows:
             return self.update._edit_rows(*self.people)
 
     def refitted(self, params: Mapping[str, Any]) -> FittedRows | None:
-        """Return the update of other parameters; None if the rows must be read again for it."""
+        """Return the update of other parameters; None if the rows must be read again for it.
+
+        It has points and a cut. Its figures are measured if somebody keeps it.
+        """
         before = self.update._fitted_params()
         is_locked_alike = set(params["locked_features"]) == set(before["locked_features"])
         is_read_alike = is_locked_alike and all(params[one] == before[one] for one in READING)
@@ -99,15 +106,25 @@ class FittedRows:
         update._check_parameters()
         update._take_reading(self.rows.reader)
         problem = replace(self.rows.problem, asked=update._asked()).in_asked_direction()
-        update._store_fit(*find_asked(problem, keeps_columns=True))
-        return self._with(update, EditRows(self.rows.reader, problem))
+        found, _ = find_asked(problem, keeps_columns=True)
+        update._store_points(found)
+        return self._with(update, EditRows(self.rows.reader, problem), found)
+
+    def measure(self) -> None:
+        """Measure the figures of the update that a fit left out."""
+        if self.unmeasured is not None:
+            self.update._store_figures(self.unmeasured.problem, self.unmeasured)
+            vars(self)["unmeasured"] = None  # it is large, and the history keeps this object
 
     def pinned(self, plan: EditPlan) -> FittedRows:
         """Return the update with other points fitted beside those that a plan sets."""
+        self.measure()
         return self._with(build(self.update, self, plan), self.rows)
 
-    def _with(self, update: ControlledDebiaser, rows: EditRows) -> FittedRows:
-        fitted = FittedRows(update, self.people)
+    def _with(
+        self, update: ControlledDebiaser, rows: EditRows, unmeasured: FittedUpdate | None = None
+    ) -> FittedRows:
+        fitted = FittedRows(update, self.people, unmeasured)
         vars(fitted).update(rows=rows, has_own_terms=self.has_own_terms)
         return fitted
 
@@ -232,16 +249,22 @@ def edited_points(fitted: FittedRows, points: Floats, edits: tuple[AnyEdit, ...]
 
 def fitted_points(fitted: FittedRows) -> PointsWithCut:
     """Return the points and the cut of the fitted update itself."""
-    update, problem = fitted.update, fitted.problem
+    update, problem, found = fitted.update, fitted.problem, fitted.unmeasured
     card = update.scorecard_
+    after = card_decisions(problem, card)
+    if found is None:
+        expected, is_reached = expected_of(update), bool(update.reached_)
+    else:
+        expected = None if found.expectation is None else _expected(found.expectation)
+        is_reached = _is_reached(problem, after, found.expectation)
     return PointsWithCut(
         card.points,
         card.intercept,
         card.rule,
         set_by_hand(update),
-        fitted.as_given(card_decisions(problem, card)),
-        expected_of(update),
-        bool(update.reached_),
+        fitted.as_given(after),
+        expected,
+        is_reached,
     )
 
 

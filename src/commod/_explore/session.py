@@ -74,7 +74,7 @@ class Session:
         label_names: Mapping[Any, str] | None = None,
     ) -> None:
         self._people, self._label_names = people, label_names
-        self._lock = threading.RLock()
+        self._lock, self._one_fit = threading.RLock(), threading.Lock()
         self._has_moved = False  # since a slower part began
         self._drafts = [self._base(update).first("the fitted update")]
         self._place = 0
@@ -212,14 +212,15 @@ class Session:
         Rows are read again only where the request asks for other terms or other rates. An update
         with pins has a record of who pinned them, so that it is fitted for them.
         """
-        present, tried = self.draft, self._tried
-        asked = changed_request(present, request)
-        words = changed_words(present.base.asked, asked)
-        if not words:
-            return present
-        if tried is None or changed_words(tried.base.asked, asked) or (told and asked["pins"]):
-            tried = self._fit_of(present.base, asked, words, **told)
-        self._tried = tried
+        with self._one_fit:  # a fit often asks for what a preview is just searching
+            present, tried = self.draft, self._tried
+            asked = changed_request(present, request)
+            words = changed_words(present.base.asked, asked)
+            if not words:
+                return present
+            if tried is None or changed_words(tried.base.asked, asked) or (told and asked["pins"]):
+                tried = self._fit_of(present.base, asked, words, **told)
+            self._tried = tried
         return tried.told(words=words, **told)
 
     def _fit_of(self, base: FittedBase, asked: Mapping[str, Any], words: str, **told: Any) -> Draft:
@@ -263,6 +264,7 @@ class Session:
         self._has_moved = True
         with self._told_steps(), without_warnings():  # the page has the status
             draft = fit()
+            draft.base.fitted.measure()
         with self._lock:
             self._check_version(version)
             if draft.base is not self.draft.base:
