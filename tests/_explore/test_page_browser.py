@@ -261,6 +261,7 @@ def test_a_dot_of_the_map_is_a_target_and_figures_are_said_when_the_hand_rests(v
         "(e) => { e.value = e.min; e.dispatchEvent(new Event('input', { bubbles: true })); }"
     )
     expect(summary).not_to_have_text(before)
+    expect(summary).to_contain_text("Preview: ")
     assert said.text_content() == message  # a moving hand is not told each figure
     tab.get_by_text("Accuracy against fairness").click()
     dot = tab.locator(".pick:visible").nth(4)
@@ -269,6 +270,7 @@ def test_a_dot_of_the_map_is_a_target_and_figures_are_said_when_the_hand_rests(v
     tab.keyboard.press("Enter")
     expect(present(tab)).to_contain_text(f"→ {target}")
     expect(tab.locator("#target")).to_have_value(target)
+    expect(tab.locator(".preview")).to_have_count(0)
     expect(said).to_contain_text("gain")
     expect(tab.locator("#frontier")).to_have_attribute("aria-busy", "false")
     expect(tab.locator(".pick:focus")).to_have_count(1)

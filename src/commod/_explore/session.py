@@ -133,15 +133,17 @@ class Session:
         self, edits: Any = None, offset: Any = "target", request: Any = None
     ) -> dict[str, Any]:
         """Return the first screen and the card after edits, or of a request, that are not kept."""
-        self._has_moved = True
+        self._has_moved, present = True, self.draft
         with without_warnings():
             if request is None:
                 draft = self._edited(_plan(edits, offset=offset))
+                if np.array_equal(draft.now.points, present.now.points):
+                    draft = present  # the hand has come back
             else:
                 draft = self._requested(request)
             return {
-                "screen": views.screen_view(draft),
-                "card": views.terms_view(draft, self.draft),
+                "screen": views.screen_view(draft, is_preview=draft is not present),
+                "card": views.terms_view(draft, present),
             }
 
     def _edited(self, plan: EditPlan) -> Draft:
@@ -625,6 +627,12 @@ def _with_target(asked: Mapping[str, Any], target: float | None) -> dict[str, An
     return {**asked, **set_target(ControlledDebiaser(**params), target).get_params(deep=False)}
 
 
+TITLES = {
+    "borderline": "nearness",
+    "locked_features": "locked columns",
+    "max_changes": "budget",
+    "max_lines": "number of terms",
+}
 FREE = {"direction": "any", "borderline": 0.0, **dict.fromkeys((*CAPS, "max_lines"))}
 
 
@@ -637,7 +645,7 @@ def wishes_of(
     """
     for name, free in FREE.items():
         if asked[name] != free and not (update._is_budget and name == "max_changes"):
-            yield f"{name} {_written(asked[name])}", {**asked, name: free}
+            yield f"{_title(name)} {_written(asked[name])}", {**asked, name: free}
     parts = update._stated().parts
     for one in parts[1:]:
         kept = [part for part in parts if part is not one]
@@ -666,7 +674,14 @@ def _target_range(update: ControlledDebiaser) -> tuple[float, float]:
 def changed_words(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """Return the parameters that differ, with both values; "" for none."""
     names = [name for name, value in after.items() if _differs(value, before[name])]
-    return ", ".join(f"{name} {_written(before[name])} → {_written(after[name])}" for name in names)
+    return ", ".join(
+        f"{_title(name)} {_written(before[name])} → {_written(after[name])}" for name in names
+    )
+
+
+def _title(name: str) -> str:
+    """Return what the page calls a parameter."""
+    return TITLES.get(name, name.removeprefix("max_").replace("_", " "))
 
 
 def _written(value: Any) -> str:

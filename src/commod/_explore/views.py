@@ -23,12 +23,13 @@ MAX_TERMS = 400  # terms that the page gets at once; a filter finds the others
 Plain = dict[str, Any]
 
 
-def screen_view(draft: Draft) -> Plain:
+def screen_view(draft: Draft, *, is_preview: bool = False) -> Plain:
     """Return what the first screen of a draft shows: losses first, then groups and limit."""
     audit = draft.audit
     sentences = [texts.asked_expected_measured(audit), texts.expected_figures(audit)]
     return {
         "audit": audit,
+        "is_preview": is_preview,
         "reached": draft.now.is_reached,
         "verdict": _verdict(draft),
         "is_gains_only": draft.base.update._fitted_param("direction") == "gains_only",
@@ -243,7 +244,7 @@ def differences_view(kept: Draft | None, present: Draft) -> Plain:
     if kept is None:
         raise InputError("Nothing was kept to compare with.")
     segments = present.segments_after(kept.now.after)
-    caption = "A gain is favourable with the present one only, a loss with the kept one only."
+    caption = "▲ gain: favourable with the present update only. ▼ loss: with the kept one only."
     table = explanation_tables.segments(segments, caption)
     sentences = texts.described_changes(segments)
     if not segments.n_gains + segments.n_losses:
