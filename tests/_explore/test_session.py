@@ -205,7 +205,7 @@ def test_two_candidates_are_compared_by_group_and_in_words():
     ]
     session.edit(2, {"town": "drop"})
     kept, present = (one.now.after for one in (session._kept, session.draft))
-    before = session.draft.base.fitted.before
+    before = session.draft.base.before
     rows = session.state()["compared"]["groups"]
     for name, *counts in rows:
         here = name == GROUPS

@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.arrays import Floats, Mask
-from commod._data.columns import column_without_values, plain
+from commod._data.columns import column_without_values
 from commod._data.encoding import Encoding, TermTable
 from commod._evidence.cut import evidence, path_of, stop_on
 from commod._evidence.search import costs_at
@@ -27,7 +27,7 @@ from commod._evidence.task import with_bounds
 from commod._record.audit import ExpectedOnNewPeople
 from commod._record.edits import AnyEdit, EditRecord
 from commod._record.plain import utc_now
-from commod._reporting.explain.explanation import expected_of
+from commod._reporting.explain.explanation import expected_figures
 from commod.edit import EditedPoints, apply_edits
 from commod.exceptions import CommodError
 from commod.scorecard import EvidenceRule
@@ -92,7 +92,7 @@ class FittedRows:
         with without_warnings():  # the fit has given them
             return self.update._edit_rows(*self.people)
 
-    def refitted(self, params: Mapping[str, Any]) -> FittedRows | None:
+    def refitted(self, params: Mapping[str, Any]) -> Self | None:
         """Return the update of other parameters; None if the rows must be read again for it.
 
         It has points and a cut. Its figures are measured if somebody keeps it.
@@ -108,7 +108,8 @@ class FittedRows:
         problem = replace(self.rows.problem, asked=update._asked()).in_asked_direction()
         found, _ = find_asked(problem, keeps_columns=True)
         update._store_points(found)
-        return self._with(update, EditRows(self.rows.reader, problem), found)
+        rows = EditRows(self.rows.reader, problem)
+        return self._with(update, rows, unmeasured=found, is_repeated=True)
 
     def measure(self) -> None:
         """Measure the figures of the update that a fit left out."""
@@ -116,16 +117,14 @@ class FittedRows:
             self.update._store_figures(self.unmeasured.problem, self.unmeasured)
             vars(self)["unmeasured"] = None  # it is large, and the history keeps this object
 
-    def pinned(self, plan: EditPlan) -> FittedRows:
+    def pinned(self, plan: EditPlan) -> Self:
         """Return the update with other points fitted beside those that a plan sets."""
         self.measure()
         return self._with(build(self.update, self, plan), self.rows)
 
-    def _with(
-        self, update: ControlledDebiaser, rows: EditRows, unmeasured: FittedUpdate | None = None
-    ) -> FittedRows:
-        fitted = FittedRows(update, self.people, unmeasured)
-        vars(fitted).update(rows=rows, has_own_terms=self.has_own_terms)
+    def _with(self, update: ControlledDebiaser, rows: EditRows, **known: Any) -> Self:
+        fitted = replace(self, update=update, unmeasured=None)
+        vars(fitted).update(rows=rows, has_own_terms=self.has_own_terms, **known)
         return fitted
 
     @cached_property
@@ -253,9 +252,9 @@ def fitted_points(fitted: FittedRows) -> PointsWithCut:
     card = update.scorecard_
     after = card_decisions(problem, card)
     if found is None:
-        expected, is_reached = expected_of(update), bool(update.reached_)
+        expected, is_reached = expected_figures(update.expected_), bool(update.reached_)
     else:
-        expected = None if found.expectation is None else _expected(found.expectation)
+        expected = expected_figures(found.expectation)
         is_reached = _is_reached(problem, after, found.expectation)
     return PointsWithCut(
         card.points,
@@ -296,7 +295,7 @@ def points_with_cut(
         found_rule(problem, found.found),
         is_edited,
         fitted.as_given(after),
-        None if found.expectation is None else _expected(found.expectation),
+        expected_figures(found.expectation),
         _is_reached(problem, after, found.expectation),
     )
 
@@ -316,21 +315,6 @@ def _is_reached(problem: FitProblem, after: Mask, expectation: Expectation | Non
         is_met = problem.constraint.is_met(fairness, problem.asked.target)
         return bool(is_met) and problem.keeps_others(problem.compared.other_values(after))
     return expectation.is_reached and problem.keeps_others(expectation.other_values)
-
-
-def _expected(expectation: Expectation) -> ExpectedOnNewPeople | None:
-    """Return what is expected as a record; None where nothing can be expected."""
-    if not expectation.is_known:
-        return None
-    low, high = map(plain, expectation.interval)
-    return ExpectedOnNewPeople(
-        fairness=expectation.fairness,
-        change_rate=expectation.change_rate,
-        accuracy=plain(expectation.accuracy),
-        low=low,
-        high=high,
-        base_fairness=plain(expectation.base_fairness),
-    )
 
 
 def points_at_targets(

@@ -404,7 +404,7 @@ def open_session(
     check_same_rows({"X": given.pop("X"), **given})
     session = Session(update, people, label_names)
     session.state()
-    session.draft.base.fitted.has_own_terms  # noqa: B018 - counted here, before a hand waits for it
+    session.draft.base.has_own_terms  # noqa: B018 - counted here, before a hand waits for it
     return session
 
 

@@ -26,7 +26,6 @@ from commod import constraints
 from commod._explore import views
 from commod._explore.draft import Draft, FittedBase, OutdatedError
 from commod._explore.edits import (
-    FittedRows,
     PeopleOfFit,
     build,
     params_before_edits,
@@ -87,7 +86,7 @@ class Session:
         self._step: str | None = None  # of a fit that runs
 
     def _base(self, update: ControlledDebiaser) -> FittedBase:
-        return FittedBase(FittedRows(update, self._people), self._label_names, self._pause)
+        return FittedBase(update, self._people, label_names=self._label_names, pause=self._pause)
 
     def _pause(self, draft: Draft) -> None:
         """Give up a part of a draft if somebody moves on: what they ask for goes first."""
@@ -237,7 +236,7 @@ class Session:
             known = self._base(update.fit(X, y, sensitive_features=groups))
         if pins:
             edits = [SetPoints(name, points) for name, points in pins.items()]
-            others = set(known.fitted.encoding.term_names) - pins.keys()
+            others = set(known.encoding.term_names) - pins.keys()
             known = known.pinned(read_plan(edits, refit=bool(others), **told))
         draft = known.first(words)
         draft.audit  # noqa: B018 - counted here, where nobody else has to wait for it
@@ -250,11 +249,11 @@ class Session:
         if not pin and not draft.plans:
             raise InputError("No term was edited, so there is nothing to fit the others beside.")
         for name in pin:
-            find_terms(draft.base.fitted.encoding, name, parameter="pin")
+            find_terms(draft.base.encoding, name, parameter="pin")
         plan = read_plan((), refit=True, pin=pin, **told)
 
         def fitted() -> Draft:
-            base = self._base(build(draft.update, draft.base.fitted, plan))
+            base = self._base(build(draft.update, draft.base, plan))
             return base.first("fitted the other terms again", **told)
 
         return self._fitted(version, fitted)
@@ -266,7 +265,7 @@ class Session:
         self._has_moved = True
         with self._told_steps(), without_warnings():  # the page has the status
             draft = fit()
-            draft.base.fitted.measure()
+            draft.base.measure()
         with self._lock:
             self._check_version(version)
             if draft.base is not self.draft.base:
@@ -468,7 +467,7 @@ def python_text(steps: Sequence[Draft], by: str | None, created: str) -> str:
     draft = steps[-1]
     update, rows = draft.base.update, "X, y, sensitive_features=groups"
     records = update.edits_
-    if is_repeated := draft.base.fitted.is_repeated:
+    if is_repeated := draft.base.is_repeated:
         given = "# model, X, y and groups are the base model and the rows of this exploration."
         begin = _fit_lines(update, rows)
     else:
@@ -627,12 +626,7 @@ def _with_target(asked: Mapping[str, Any], target: float | None) -> dict[str, An
     return {**asked, **set_target(ControlledDebiaser(**params), target).get_params(deep=False)}
 
 
-TITLES = {
-    "borderline": "nearness",
-    "locked_features": "locked columns",
-    "max_changes": "budget",
-    "max_lines": "number of terms",
-}
+TITLES = {"borderline": "nearness", "max_changes": "budget", "max_lines": "number of terms"}
 FREE = {"direction": "any", "borderline": 0.0, **dict.fromkeys((*CAPS, "max_lines"))}
 
 
@@ -681,7 +675,7 @@ def changed_words(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
 
 def _title(name: str) -> str:
     """Return what the page calls a parameter."""
-    return TITLES.get(name, name.removeprefix("max_").replace("_", " "))
+    return TITLES.get(name, name.removeprefix("max_").replace("_features", " columns"))
 
 
 def _written(value: Any) -> str:

@@ -106,7 +106,7 @@ def terms_view(draft: Draft, earlier: Draft | None = None, words: str = "") -> P
     `earlier` is the draft that was shown before: lines that moved since are marked. With `words`,
     return the terms whose name contains them, also those without points.
     """
-    fitted = draft.base.fitted
+    fitted = draft.base
     encoding, now = fitted.encoding, draft.now.points
     names, columns = encoding.term_names, encoding.term_columns
     first, pins, locked = draft.base.update.scorecard_.points, draft.asked["pins"], draft.locked
