@@ -325,23 +325,14 @@ class Draft:
         fitted = self.base
         problem, rows = fitted.problem, fitted.problem.rows
         before, shown = rows.base.decisions, fitted.as_in_problem(self.base.shown)
-        fairness, accuracy = rows.fairness(problem.constraint, after), rows.accuracy(after)
+        fairness = rows.fairness(problem.constraint, after)
         raised, lowered = int((after & ~before)[shown].sum()), int((~after & before)[shown].sum())
         gains, losses = (raised, lowered) if problem.asked.raising_is_a_gain else (lowered, raised)
-        limit = problem.limit(fairness)
-        return Step(
-            target=target,
-            fairness=fairness,
-            accuracy=None if np.isnan(accuracy) else accuracy,
-            change_rate=(gains + losses) / max(int(shown.sum()), 1),
-            n_changes=gains + losses,
-            n_gains=gains,
-            n_losses=losses,
-            limit=limit if np.isfinite(limit) else None,
-            settings={},
-            segments=None,
-            card=None,
-        )
+        share = (gains + losses) / max(int(shown.sum()), 1)
+        known = rows.accuracy(after), problem.limit(fairness)
+        accuracy, limit = (value if np.isfinite(value) else None for value in known)
+        counts = gains + losses, gains, losses
+        return Step(target, fairness, accuracy, share, *counts, limit, {}, None, None)
 
 
 def _are_one_edit(last: EditPlan, plan: EditPlan) -> bool:
@@ -350,8 +341,7 @@ def _are_one_edit(last: EditPlan, plan: EditPlan) -> bool:
     is_set = all(isinstance(edit, SetPoints) for edit in (*last.edits, *plan.edits))
     if len(told) > 1 or not is_set or last.when is None or plan.when is None:
         return False
-    pause = datetime.fromisoformat(plan.when) - datetime.fromisoformat(last.when)
-    return pause <= PAUSE
+    return datetime.fromisoformat(plan.when) - datetime.fromisoformat(last.when) <= PAUSE
 
 
 # ---------------------------------------------------------------------------------------------
@@ -362,15 +352,11 @@ class OutdatedError(Exception):
     """Another draft than that of a slower part is shown by now, or soon will be."""
 
 
-def go_on() -> None:
-    """Give way to nobody."""
-
-
 @dataclass(frozen=True)
 class PausedColumns(FrameColumns):
     """The columns of a table; `pause` is called between them."""
 
-    pause: Callable[[], None] = go_on
+    pause: Callable[[], None] = lambda: None
 
     def read_rows(self, rows: NDArray[np.intp]) -> list[Column]:
         """Return all readable columns with the given rows only."""

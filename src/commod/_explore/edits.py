@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from commod._data.arrays import Floats, Mask
 from commod._data.columns import column_without_values
-from commod._data.encoding import Encoding, TermTable
+from commod._data.encoding import Encoding
 from commod._evidence.cut import evidence, path_of, stop_on
 from commod._evidence.search import costs_at
 from commod._evidence.task import with_bounds
@@ -165,12 +165,7 @@ class FittedRows:
     @cached_property
     def n_people(self) -> NDArray[np.intp]:
         """Return how many people each term describes, (d,)."""
-        return self.terms.n_people(self.problem.rows.weight)
-
-    @property
-    def terms(self) -> TermTable:
-        """Return the terms of each row."""
-        return self.problem.terms
+        return self.problem.terms.n_people(self.problem.rows.weight)
 
     @property
     def encoding(self) -> Encoding:
@@ -256,14 +251,9 @@ def fitted_points(fitted: FittedRows) -> PointsWithCut:
     else:
         expected = expected_figures(found.expectation)
         is_reached = _is_reached(problem, after, found.expectation)
+    by_hand, given = set_by_hand(update), fitted.as_given(after)
     return PointsWithCut(
-        card.points,
-        card.intercept,
-        card.rule,
-        set_by_hand(update),
-        fitted.as_given(after),
-        expected,
-        is_reached,
+        card.points, card.intercept, card.rule, by_hand, given, expected, is_reached
     )
 
 
@@ -328,7 +318,7 @@ def points_at_targets(
     base, near_ideal = problem.base_fairness, problem.constraint.near_ideal
     task = evidence_task(problem, problem.asked.target, for_new=False)
     sign = 1.0 if problem.asked.raising_is_a_gain else -1.0
-    v = sign * fitted.terms.total(now.points, now.intercept)
+    v = sign * problem.terms.total(now.points, now.intercept)
     score = evidence(task, v, costs_at(task, rule.nearness, rule.mean_distance))
     path, standing = path_of(task, score), task.bounds[1:]
     for share in np.linspace(0.1, 1.0, n_targets).tolist():

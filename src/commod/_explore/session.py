@@ -15,7 +15,7 @@ import tempfile
 import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -252,39 +252,31 @@ class Session:
             find_terms(draft.base.encoding, name, parameter="pin")
         plan = read_plan((), refit=True, pin=pin, **told)
 
-        def fitted() -> Draft:
-            base = self._base(build(draft.update, draft.base, plan))
-            return base.first("fitted the other terms again", **told)
-
-        return self._fitted(version, fitted)
+        words = "fitted the other terms again"
+        built = partial(build, draft.update, draft.base, plan)
+        return self._fitted(version, lambda: self._base(built()).first(words, **told))
 
     def _fitted(self, version: Any, fit: Callable[[], Draft]) -> dict[str, Any]:
         """Make the result of a fit the present draft, unless another change came meanwhile."""
         with self._lock:
             self._check_version(version)
         self._has_moved = True
-        with self._told_steps(), without_warnings():  # the page has the status
-            draft = fit()
-            draft.base.measure()
+        try:
+            with listening(self._hear), without_warnings():  # the page has the status
+                self._hear("reading the rows")
+                draft = fit()
+                draft.base.measure()
+        finally:
+            self._step = None
         with self._lock:
             self._check_version(version)
             if draft.base is not self.draft.base:
                 self._append(draft)
             return self.state()
 
-    @contextmanager
-    def _told_steps(self) -> Iterator[None]:
-        """Tell the page each step of a fit."""
-
-        def hear(step: str) -> None:
-            self._step = step
-
-        hear("reading the rows")
-        try:
-            with listening(hear):
-                yield
-        finally:
-            self._step = None
+    def _hear(self, step: str) -> None:
+        """Keep the present step of a fit, which the page asks for."""
+        self._step = step
 
     # -- further views -------------------------------------------------------------------------
 
@@ -686,31 +678,26 @@ def _written(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _choice(value: Any, name: str) -> str | None:
-    if value is None and name == "constraints":
-        return None
-    if value not in CHOICES[name]:
+def _choice(value: Any, name: str) -> Any:
+    if value not in CHOICES[name] and (value is not None or name != "constraints"):
         raise InputError(f"{name}={shown(value)} is not known.")
-    return str(value)
+    return value
 
 
 def _number(value: Any, name: str) -> float | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"{name}={shown(value)} must be a number, or empty.")
-    if not abs(value) <= LARGEST:
-        raise InputError(f"{name}={shown(value)} is too large; expected at most {LARGEST:,d}.")
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not abs(value) <= LARGEST:
+        raise InputError(f"{name}={shown(value)} must be a number up to {LARGEST:,d}, or empty.")
     return float(value)
 
 
 def _whole_number(value: Any, name: str) -> int | None:
     number = _number(value, name)
-    if number is None:
-        return None
-    if not number.is_integer() or number < 1:
+    if number is not None and (not number.is_integer() or number < 1):
         raise InputError(f"{name}={shown(value)} must be a whole number from 1, or empty.")
-    return int(number)
+    return None if number is None else int(number)
 
 
 def _columns(names: Any, name: str) -> tuple[str, ...]:

@@ -40,11 +40,9 @@ def screen_view(draft: Draft, *, is_preview: bool = False) -> Plain:
 
 def _verdict(draft: Draft) -> str:
     """Return whether the target is reached, and on whom, to follow "the target"."""
-    no = "" if draft.now.is_reached else "not "
-    is_budget = draft.base.update._is_budget
-    if draft.now.expected is None or is_budget:
-        return f"is {no}reached"
-    return f"is {no}expected on new people"
+    is_on_these_rows = draft.now.expected is None or draft.base.update._is_budget
+    verdict = "reached" if is_on_these_rows else "expected on new people"
+    return f"is {verdict}" if draft.now.is_reached else f"is not {verdict}"
 
 
 def _figures(audit: Audit) -> list[Plain]:
