@@ -110,7 +110,7 @@ def questions(page: Page, hand: Hand) -> list[tuple[str, Callable[[], None], str
     def lock() -> None:
         for name in ("age", "age_cat"):
             hand.click(page.locator(f'#locked input[value="{name}"]'))
-            said(page, rf"locked_features .*{name}")
+            said(page, rf"locked columns .*{name}")
 
     return [
         ("fewer losses", lambda: hand.click(page.locator("#gains-only")), "gains_only"),

@@ -211,6 +211,22 @@ def assert_lines_stay_marked_when_the_same_update_is_shown_again(tab, expect):
     expect(marked).to_have_count(n_marked)
 
 
+def assert_a_preview_that_comes_after_its_fit_is_dropped(tab, expect, steps):
+    previews = re.compile("/preview$")
+    held, marked = [], tab.locator("#terms tr.moved")
+    tab.route(previews, lambda route: held.append(route))
+    tab.keyboard.press("ArrowRight")
+    expect(tab.locator("#history li")).to_have_count(steps)
+    expect(marked).not_to_have_count(0)
+    shown, n_marked = tab.locator("#summary").text_content(), marked.count()
+    with tab.expect_response(previews) as late:
+        held[0].continue_(post_data='{"request": {"target": 0.8}}')  # where the slider was earlier
+    late.value.finished()
+    tab.unroute(previews)
+    tab.wait_for_timeout(300)  # by now, the preview would be shown
+    assert (tab.locator("#summary").text_content(), marked.count()) == (shown, n_marked)
+
+
 def test_figures_and_card_follow_the_slider_of_the_target(visit, expect):
     tab = visit()
     summary = tab.locator("#summary")
@@ -229,6 +245,9 @@ def test_figures_and_card_follow_the_slider_of_the_target(visit, expect):
     expect(present(tab)).to_contain_text("target 0.9 → 0.86")
     expect(slider).to_be_focused()
     assert_lines_stay_marked_when_the_same_update_is_shown_again(tab, expect)
+    slider.focus()
+    assert_a_preview_that_comes_after_its_fit_is_dropped(tab, expect, steps + 2)
+    press(tab, "Undo")
     press(tab, "Undo")
     expect(summary).to_have_text(before)
 
@@ -242,6 +261,7 @@ def test_a_dot_of_the_map_is_a_target_and_figures_are_said_when_the_hand_rests(v
         "(e) => { e.value = e.min; e.dispatchEvent(new Event('input', { bubbles: true })); }"
     )
     expect(summary).not_to_have_text(before)
+    expect(summary).to_contain_text("Preview: ")
     assert said.text_content() == message  # a moving hand is not told each figure
     tab.get_by_text("Accuracy against fairness").click()
     dot = tab.locator(".pick:visible").nth(4)
@@ -250,6 +270,7 @@ def test_a_dot_of_the_map_is_a_target_and_figures_are_said_when_the_hand_rests(v
     tab.keyboard.press("Enter")
     expect(present(tab)).to_contain_text(f"→ {target}")
     expect(tab.locator("#target")).to_have_value(target)
+    expect(tab.locator(".preview")).to_have_count(0)
     expect(said).to_contain_text("gain")
     expect(tab.locator("#frontier")).to_have_attribute("aria-busy", "false")
     expect(tab.locator(".pick:focus")).to_have_count(1)

@@ -205,7 +205,7 @@ def test_two_candidates_are_compared_by_group_and_in_words():
     ]
     session.edit(2, {"town": "drop"})
     kept, present = (one.now.after for one in (session._kept, session.draft))
-    before = session.draft.base.fitted.before
+    before = session.draft.base.before
     rows = session.state()["compared"]["groups"]
     for name, *counts in rows:
         here = name == GROUPS
@@ -615,7 +615,7 @@ def test_each_wish_has_the_price_of_a_fit_without_it_and_prices_come_one_by_one(
     rows = {row[0]: row[1:] for row in tables[-1]}
     without = {
         "direction losses_only": fitted(**{**wishes, "direction": "any"}),
-        "max_lines 2": fitted(**{**wishes, "max_lines": None}),
+        "number of terms 2": fitted(**{**wishes, "max_lines": None}),
         "town locked": fitted(**{**wishes, "locked_features": []}),
         MinimumRate(0.2).text: fitted(**{**wishes, "constraints": DemographicParity(ratio=0.9)}),
     }

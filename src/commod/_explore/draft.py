@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import takewhile
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from commod._data.columns import Column
 from commod._data.tables import take_rows
 from commod._explore.edits import (
     FittedRows,
-    PeopleOfFit,
     PointsWithCut,
     build,
     edited_points,
@@ -42,7 +41,8 @@ from commod._reporting.explain.reasons import distance_column
 from commod._reporting.explain.segments import FrameColumns
 from commod._text import list_names
 from commod.exceptions import InputError
-from commod.updates._edit import EditPlan, set_by_hand
+from commod.updates._edit import EditPlan, EditRows, set_by_hand
+from commod.updates.controlled import ControlledDebiaser
 
 N_TARGETS = 10  # of the trade-off
 ROWS = "rows of this page"
@@ -51,27 +51,16 @@ LEVEL = 0.95  # of all intervals
 
 
 @dataclass(frozen=True, eq=False)
-class FittedBase:
+class FittedBase(FittedRows):
     """A fitted update with its rows, and people whom the first screen counts.
 
     `pause` is called between the steps of slower parts, with their draft.
     """
 
-    fitted: FittedRows
     label_names: Mapping[Any, str] | None = None
     pause: Callable[[Draft], None] = lambda _: None
-    _built: list[tuple[EditPlan, Any]] = field(default_factory=list, repr=False)
-    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
-
-    @property
-    def update(self) -> Any:
-        """Return the fitted update."""
-        return self.fitted.update
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """Return the parameters of the fit."""
-        return self.update._fitted_params()
+    _built: list[tuple[EditPlan, Any]] = field(default_factory=list, init=False)
+    _lock: threading.RLock = field(default_factory=threading.RLock, init=False)
 
     @property
     def pins(self) -> dict[str, float]:
@@ -82,25 +71,20 @@ class FittedBase:
 
     def pins_outside(self, locked: Collection[str], pins: Mapping[str, float]) -> dict[str, float]:
         """Return pins without those of locked columns."""
-        encoding = self.fitted.encoding
+        encoding = self.encoding
         column_of = dict(zip(encoding.term_names, encoding.term_columns, strict=True))
         return {name: to for name, to in pins.items() if column_of.get(name) not in locked}
 
     @property
     def asked(self) -> dict[str, Any]:
         """Return what the fit asked for: its parameters, and points that it had to keep."""
-        return {**self.params, "pins": self.pins}
-
-    @property
-    def people(self) -> PeopleOfFit:
-        """Return the rows as the user passed them."""
-        return self.fitted.people
+        return {**self.update._fitted_params(), "pins": self.pins}
 
     @cached_property
     def screen(self) -> ShownPeople:
         """Return the people for the first screen, read once."""
         update, people = self.update, self.people
-        before, request = update._labels_of(self.fitted.before), update.request()
+        before, request = update._labels_of(self.before), update.request()
         labels = {"y_before": before, "y_after": before, "y_true": people.y}
         unknown_groups = update._fitted_param("unknown_groups", "error")
         groups = people.sensitive_features
@@ -114,18 +98,9 @@ class FittedBase:
             min_group_size=update._fitted_param("min_group_size"),
         )
 
-    def refitted(self, params: Mapping[str, Any]) -> FittedBase | None:
-        """Return the update of other parameters; None if the rows must be read again for it."""
-        fitted = self.fitted.refitted(params)
-        return None if fitted is None else self._with(fitted)
-
-    def pinned(self, plan: EditPlan) -> FittedBase:
-        """Return the update with other points fitted beside those that a plan sets."""
-        return self._with(self.fitted.pinned(plan))
-
-    def _with(self, fitted: FittedRows) -> FittedBase:
-        base = FittedBase(fitted, self.label_names, self.pause)
-        asked = add_label_names(fitted.update.request(), self.screen.people, self.label_names)
+    def _with(self, update: ControlledDebiaser, rows: EditRows, **known: Any) -> Self:
+        base = super()._with(update, rows, **known)
+        asked = add_label_names(update.request(), self.screen.people, self.label_names)
         vars(base)["screen"] = replace(self.screen, request=asked)
         return base
 
@@ -136,7 +111,7 @@ class FittedBase:
 
     def first(self, words: str, **told: str | None) -> Draft:
         """Return the fitted update as a draft without edits; `told` are by, note and when."""
-        return Draft(self, (), fitted_points(self.fitted), words, **told)
+        return Draft(self, (), fitted_points(self), words, **told)
 
     def built(self, plans: tuple[EditPlan, ...]) -> Any:
         """Return the update after edits; those that it shares with the last one are kept."""
@@ -145,7 +120,7 @@ class FittedBase:
             del self._built[sum(1 for _ in takewhile(lambda pair: pair[0][0] is pair[1], pairs)) :]
             for plan in plans[len(self._built) :]:
                 update = self._built[-1][1] if self._built else self.update
-                self._built.append((plan, build(update, self.fitted, plan)))
+                self._built.append((plan, build(update, self, plan)))
             return self._built[-1][1] if self._built else self.update
 
 
@@ -166,9 +141,9 @@ class Draft:
 
     def edited(self, plan: EditPlan) -> Draft:
         """Return the draft after one more edit."""
-        edited = edited_points(self.base.fitted, self.now.points, plan.edits)
+        edited = edited_points(self.base, self.now.points, plan.edits)
         self._check_locks(plan, edited.is_edited)
-        now = points_with_cut(self.base.fitted, self.now, edited, plan, self._locked_by_edits)
+        now = points_with_cut(self.base, self.now, edited, plan, self._locked_by_edits)
         words = ", ".join(map(edit_words, plan.edits))
         return Draft(self.base, self.plans_with(plan), now, words)
 
@@ -188,7 +163,7 @@ class Draft:
 
     def _check_locks(self, plan: EditPlan, is_edited: Mask) -> None:
         """Refuse edits of locked columns, and to lock the last one: no term would be left."""
-        columns = np.array(self.base.fitted.encoding.term_columns)[is_edited]
+        columns = np.array(self.base.encoding.term_columns)[is_edited]
         if gone := set(columns) & set(self._locked_by_edits):
             raise InputError(
                 f"edits names terms of {list_names(sorted(gone))}, which an earlier edit has "
@@ -196,7 +171,7 @@ class Draft:
                 parameter="edits",
             )
         named = [edit.name for edit in plan.edits if isinstance(edit, Lock)]
-        if named and set(self.base.fitted.encoding.term_columns) <= {*self.locked, *named}:
+        if named and set(self.base.encoding.term_columns) <= {*self.locked, *named}:
             raise InputError(
                 "edits locks every column of the scorecard, so no term would be left. Drop them "
                 "instead, or keep a column.",
@@ -215,7 +190,7 @@ class Draft:
 
     def points_of(self, names: Collection[str]) -> Floats:
         """Return the points of terms by their names; 0 for a term that is not on the scorecard."""
-        known = dict(zip(self.base.fitted.encoding.term_names, self.now.points, strict=True))
+        known = dict(zip(self.base.encoding.term_names, self.now.points, strict=True))
         return np.array([known.get(name, 0.0) for name in names])
 
     @property
@@ -230,7 +205,7 @@ class Draft:
     @property
     def set_points(self) -> dict[str, float]:
         """Return the points of terms that were pinned or edited, by name; without locked ones."""
-        names = np.array(self.base.fitted.encoding.term_names)
+        names = np.array(self.base.encoding.term_names)
         is_edited = self.now.points != self.base.update.scorecard_.points
         points = self._points_at([*self.base.pins, *names[is_edited].tolist()])
         return self.base.pins_outside(self.locked, points)
@@ -277,7 +252,7 @@ class Draft:
     @cached_property
     def segments(self) -> Segments:
         """Return rules that describe who changes; people of hidden groups are in none."""
-        return self.segments_after(self.base.fitted.before)
+        return self.segments_after(self.base.before)
 
     def differing(self, kept: Draft) -> Iterator[tuple[str, list[int]]]:
         """Yield each group and how many of its people another draft decides differently.
@@ -286,7 +261,7 @@ class Draft:
         only, and the same for losses.
         """
         people = self.base.screen.people
-        decisions = self.base.fitted.before, self.now.after, kept.now.after
+        decisions = self.base.before, self.now.after, kept.now.after
         before, ours, theirs = map(self.favorable, decisions)
         one_only = theirs & ~ours, ours & ~theirs
         kinds = [np.ones_like(ours), ours != theirs, *(only & ~before for only in one_only)]
@@ -298,7 +273,7 @@ class Draft:
 
     def segments_after(self, before: Mask) -> Segments:
         """Return rules that tell whose decision differs from an earlier one, `before` (n,)."""
-        update, shown, fitted = self.base.update, self.base.shown, self.base.fitted
+        update, shown, fitted = self.base.update, self.base.shown, self.base
         before, after = self.favorable(before), self.favorable(self.now.after)
         scores = fitted.as_given(fitted.problem.rows.base.deployed.scores)[shown]
         distance = distance_column(scores, float(update._fitted_param("threshold")))
@@ -318,7 +293,7 @@ class Draft:
     @cached_property
     def trade_off(self) -> tuple[TradeOff, int]:
         """Return these points with cuts for other targets, and the place of the draft itself."""
-        fitted = self.base.fitted
+        fitted = self.base
         problem, rows = fitted.problem, fitted.problem.rows
         steps = []
         for target, after in points_at_targets(fitted, self.now, N_TARGETS):
@@ -347,26 +322,17 @@ class Draft:
 
         The decisions are in the order of the problem. The draft itself has no target.
         """
-        fitted = self.base.fitted
+        fitted = self.base
         problem, rows = fitted.problem, fitted.problem.rows
         before, shown = rows.base.decisions, fitted.as_in_problem(self.base.shown)
-        fairness, accuracy = rows.fairness(problem.constraint, after), rows.accuracy(after)
+        fairness = rows.fairness(problem.constraint, after)
         raised, lowered = int((after & ~before)[shown].sum()), int((~after & before)[shown].sum())
         gains, losses = (raised, lowered) if problem.asked.raising_is_a_gain else (lowered, raised)
-        limit = problem.limit(fairness)
-        return Step(
-            target=target,
-            fairness=fairness,
-            accuracy=None if np.isnan(accuracy) else accuracy,
-            change_rate=(gains + losses) / max(int(shown.sum()), 1),
-            n_changes=gains + losses,
-            n_gains=gains,
-            n_losses=losses,
-            limit=limit if np.isfinite(limit) else None,
-            settings={},
-            segments=None,
-            card=None,
-        )
+        share = (gains + losses) / max(int(shown.sum()), 1)
+        known = rows.accuracy(after), problem.limit(fairness)
+        accuracy, limit = (value if np.isfinite(value) else None for value in known)
+        counts = gains + losses, gains, losses
+        return Step(target, fairness, accuracy, share, *counts, limit, {}, None, None)
 
 
 def _are_one_edit(last: EditPlan, plan: EditPlan) -> bool:
@@ -375,8 +341,7 @@ def _are_one_edit(last: EditPlan, plan: EditPlan) -> bool:
     is_set = all(isinstance(edit, SetPoints) for edit in (*last.edits, *plan.edits))
     if len(told) > 1 or not is_set or last.when is None or plan.when is None:
         return False
-    pause = datetime.fromisoformat(plan.when) - datetime.fromisoformat(last.when)
-    return pause <= PAUSE
+    return datetime.fromisoformat(plan.when) - datetime.fromisoformat(last.when) <= PAUSE
 
 
 # ---------------------------------------------------------------------------------------------
@@ -387,15 +352,11 @@ class OutdatedError(Exception):
     """Another draft than that of a slower part is shown by now, or soon will be."""
 
 
-def go_on() -> None:
-    """Give way to nobody."""
-
-
 @dataclass(frozen=True)
 class PausedColumns(FrameColumns):
     """The columns of a table; `pause` is called between them."""
 
-    pause: Callable[[], None] = go_on
+    pause: Callable[[], None] = lambda: None
 
     def read_rows(self, rows: NDArray[np.intp]) -> list[Column]:
         """Return all readable columns with the given rows only."""

@@ -13,21 +13,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.arrays import Floats, Mask
-from commod._data.columns import column_without_values, plain
-from commod._data.encoding import Encoding, TermTable
+from commod._data.columns import column_without_values
+from commod._data.encoding import Encoding
 from commod._evidence.cut import evidence, path_of, stop_on
 from commod._evidence.search import costs_at
 from commod._evidence.task import with_bounds
 from commod._record.audit import ExpectedOnNewPeople
 from commod._record.edits import AnyEdit, EditRecord
 from commod._record.plain import utc_now
-from commod._reporting.explain.explanation import expected_of
+from commod._reporting.explain.explanation import expected_figures
 from commod.edit import EditedPoints, apply_edits
 from commod.exceptions import CommodError
 from commod.scorecard import EvidenceRule
@@ -42,7 +42,7 @@ from commod.updates._edit import (
     locked_columns,
     set_by_hand,
 )
-from commod.updates._found_update import Expectation, card_decisions, found_rule
+from commod.updates._found_update import Expectation, FittedUpdate, card_decisions, found_rule
 from commod.updates._problem import FitProblem, evidence_task
 from commod.updates._targeted import find_asked
 from commod.updates.controlled import ControlledDebiaser
@@ -77,10 +77,14 @@ class PointsWithCut(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FittedRows:
-    """A fitted update and its rows, read once for all edits of it."""
+    """A fitted update and its rows, read once for all edits of it.
+
+    `unmeasured` is the fit whose figures the update lacks until `measure` is called.
+    """
 
     update: ControlledDebiaser
     people: PeopleOfFit
+    unmeasured: FittedUpdate | None = None
 
     @cached_property
     def rows(self) -> EditRows:
@@ -88,8 +92,11 @@ class FittedRows:
         with without_warnings():  # the fit has given them
             return self.update._edit_rows(*self.people)
 
-    def refitted(self, params: Mapping[str, Any]) -> FittedRows | None:
-        """Return the update of other parameters; None if the rows must be read again for it."""
+    def refitted(self, params: Mapping[str, Any]) -> Self | None:
+        """Return the update of other parameters; None if the rows must be read again for it.
+
+        It has points and a cut. Its figures are measured if somebody keeps it.
+        """
         before = self.update._fitted_params()
         is_locked_alike = set(params["locked_features"]) == set(before["locked_features"])
         is_read_alike = is_locked_alike and all(params[one] == before[one] for one in READING)
@@ -99,16 +106,25 @@ class FittedRows:
         update._check_parameters()
         update._take_reading(self.rows.reader)
         problem = replace(self.rows.problem, asked=update._asked()).in_asked_direction()
-        update._store_fit(*find_asked(problem, keeps_columns=True))
-        return self._with(update, EditRows(self.rows.reader, problem))
+        found, _ = find_asked(problem, keeps_columns=True)
+        update._store_points(found)
+        rows = EditRows(self.rows.reader, problem)
+        return self._with(update, rows, unmeasured=found, is_repeated=True)
 
-    def pinned(self, plan: EditPlan) -> FittedRows:
+    def measure(self) -> None:
+        """Measure the figures of the update that a fit left out."""
+        if self.unmeasured is not None:
+            self.update._store_figures(self.unmeasured.problem, self.unmeasured)
+            vars(self)["unmeasured"] = None  # it is large, and the history keeps this object
+
+    def pinned(self, plan: EditPlan) -> Self:
         """Return the update with other points fitted beside those that a plan sets."""
+        self.measure()
         return self._with(build(self.update, self, plan), self.rows)
 
-    def _with(self, update: ControlledDebiaser, rows: EditRows) -> FittedRows:
-        fitted = FittedRows(update, self.people)
-        vars(fitted).update(rows=rows, has_own_terms=self.has_own_terms)
+    def _with(self, update: ControlledDebiaser, rows: EditRows, **known: Any) -> Self:
+        fitted = replace(self, update=update, unmeasured=None)
+        vars(fitted).update(rows=rows, has_own_terms=self.has_own_terms, **known)
         return fitted
 
     @cached_property
@@ -149,12 +165,7 @@ class FittedRows:
     @cached_property
     def n_people(self) -> NDArray[np.intp]:
         """Return how many people each term describes, (d,)."""
-        return self.terms.n_people(self.problem.rows.weight)
-
-    @property
-    def terms(self) -> TermTable:
-        """Return the terms of each row."""
-        return self.problem.terms
+        return self.problem.terms.n_people(self.problem.rows.weight)
 
     @property
     def encoding(self) -> Encoding:
@@ -232,16 +243,17 @@ def edited_points(fitted: FittedRows, points: Floats, edits: tuple[AnyEdit, ...]
 
 def fitted_points(fitted: FittedRows) -> PointsWithCut:
     """Return the points and the cut of the fitted update itself."""
-    update, problem = fitted.update, fitted.problem
+    update, problem, found = fitted.update, fitted.problem, fitted.unmeasured
     card = update.scorecard_
+    after = card_decisions(problem, card)
+    if found is None:
+        expected, is_reached = expected_figures(update.expected_), bool(update.reached_)
+    else:
+        expected = expected_figures(found.expectation)
+        is_reached = _is_reached(problem, after, found.expectation)
+    by_hand, given = set_by_hand(update), fitted.as_given(after)
     return PointsWithCut(
-        card.points,
-        card.intercept,
-        card.rule,
-        set_by_hand(update),
-        fitted.as_given(card_decisions(problem, card)),
-        expected_of(update),
-        bool(update.reached_),
+        card.points, card.intercept, card.rule, by_hand, given, expected, is_reached
     )
 
 
@@ -273,7 +285,7 @@ def points_with_cut(
         found_rule(problem, found.found),
         is_edited,
         fitted.as_given(after),
-        None if found.expectation is None else _expected(found.expectation),
+        expected_figures(found.expectation),
         _is_reached(problem, after, found.expectation),
     )
 
@@ -295,21 +307,6 @@ def _is_reached(problem: FitProblem, after: Mask, expectation: Expectation | Non
     return expectation.is_reached and problem.keeps_others(expectation.other_values)
 
 
-def _expected(expectation: Expectation) -> ExpectedOnNewPeople | None:
-    """Return what is expected as a record; None where nothing can be expected."""
-    if not expectation.is_known:
-        return None
-    low, high = map(plain, expectation.interval)
-    return ExpectedOnNewPeople(
-        fairness=expectation.fairness,
-        change_rate=expectation.change_rate,
-        accuracy=plain(expectation.accuracy),
-        low=low,
-        high=high,
-        base_fairness=plain(expectation.base_fairness),
-    )
-
-
 def points_at_targets(
     fitted: FittedRows, now: PointsWithCut, n_targets: int
 ) -> Iterator[tuple[float, Mask]]:
@@ -321,7 +318,7 @@ def points_at_targets(
     base, near_ideal = problem.base_fairness, problem.constraint.near_ideal
     task = evidence_task(problem, problem.asked.target, for_new=False)
     sign = 1.0 if problem.asked.raising_is_a_gain else -1.0
-    v = sign * fitted.terms.total(now.points, now.intercept)
+    v = sign * problem.terms.total(now.points, now.intercept)
     score = evidence(task, v, costs_at(task, rule.nearness, rule.mean_distance))
     path, standing = path_of(task, score), task.bounds[1:]
     for share in np.linspace(0.1, 1.0, n_targets).tolist():

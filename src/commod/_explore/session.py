@@ -15,7 +15,7 @@ import tempfile
 import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,6 @@ from commod import constraints
 from commod._explore import views
 from commod._explore.draft import Draft, FittedBase, OutdatedError
 from commod._explore.edits import (
-    FittedRows,
     PeopleOfFit,
     build,
     params_before_edits,
@@ -74,7 +73,7 @@ class Session:
         label_names: Mapping[Any, str] | None = None,
     ) -> None:
         self._people, self._label_names = people, label_names
-        self._lock = threading.RLock()
+        self._lock, self._one_fit = threading.RLock(), threading.Lock()
         self._has_moved = False  # since a slower part began
         self._drafts = [self._base(update).first("the fitted update")]
         self._place = 0
@@ -87,7 +86,7 @@ class Session:
         self._step: str | None = None  # of a fit that runs
 
     def _base(self, update: ControlledDebiaser) -> FittedBase:
-        return FittedBase(FittedRows(update, self._people), self._label_names, self._pause)
+        return FittedBase(update, self._people, label_names=self._label_names, pause=self._pause)
 
     def _pause(self, draft: Draft) -> None:
         """Give up a part of a draft if somebody moves on: what they ask for goes first."""
@@ -133,15 +132,17 @@ class Session:
         self, edits: Any = None, offset: Any = "target", request: Any = None
     ) -> dict[str, Any]:
         """Return the first screen and the card after edits, or of a request, that are not kept."""
-        self._has_moved = True
+        self._has_moved, present = True, self.draft
         with without_warnings():
             if request is None:
                 draft = self._edited(_plan(edits, offset=offset))
+                if np.array_equal(draft.now.points, present.now.points):
+                    draft = present  # the hand has come back
             else:
                 draft = self._requested(request)
             return {
-                "screen": views.screen_view(draft),
-                "card": views.terms_view(draft, self.draft),
+                "screen": views.screen_view(draft, is_preview=draft is not present),
+                "card": views.terms_view(draft, present),
             }
 
     def _edited(self, plan: EditPlan) -> Draft:
@@ -212,14 +213,15 @@ class Session:
         Rows are read again only where the request asks for other terms or other rates. An update
         with pins has a record of who pinned them, so that it is fitted for them.
         """
-        present, tried = self.draft, self._tried
-        asked = changed_request(present, request)
-        words = changed_words(present.base.asked, asked)
-        if not words:
-            return present
-        if tried is None or changed_words(tried.base.asked, asked) or (told and asked["pins"]):
-            tried = self._fit_of(present.base, asked, words, **told)
-        self._tried = tried
+        with self._one_fit:  # a fit often asks for what a preview is just searching
+            present, tried = self.draft, self._tried
+            asked = changed_request(present, request)
+            words = changed_words(present.base.asked, asked)
+            if not words:
+                return present
+            if tried is None or changed_words(tried.base.asked, asked) or (told and asked["pins"]):
+                tried = self._fit_of(present.base, asked, words, **told)
+            self._tried = tried
         return tried.told(words=words, **told)
 
     def _fit_of(self, base: FittedBase, asked: Mapping[str, Any], words: str, **told: Any) -> Draft:
@@ -234,7 +236,7 @@ class Session:
             known = self._base(update.fit(X, y, sensitive_features=groups))
         if pins:
             edits = [SetPoints(name, points) for name, points in pins.items()]
-            others = set(known.fitted.encoding.term_names) - pins.keys()
+            others = set(known.encoding.term_names) - pins.keys()
             known = known.pinned(read_plan(edits, refit=bool(others), **told))
         draft = known.first(words)
         draft.audit  # noqa: B018 - counted here, where nobody else has to wait for it
@@ -247,41 +249,34 @@ class Session:
         if not pin and not draft.plans:
             raise InputError("No term was edited, so there is nothing to fit the others beside.")
         for name in pin:
-            find_terms(draft.base.fitted.encoding, name, parameter="pin")
+            find_terms(draft.base.encoding, name, parameter="pin")
         plan = read_plan((), refit=True, pin=pin, **told)
 
-        def fitted() -> Draft:
-            base = self._base(build(draft.update, draft.base.fitted, plan))
-            return base.first("fitted the other terms again", **told)
-
-        return self._fitted(version, fitted)
+        words = "fitted the other terms again"
+        built = partial(build, draft.update, draft.base, plan)
+        return self._fitted(version, lambda: self._base(built()).first(words, **told))
 
     def _fitted(self, version: Any, fit: Callable[[], Draft]) -> dict[str, Any]:
         """Make the result of a fit the present draft, unless another change came meanwhile."""
         with self._lock:
             self._check_version(version)
         self._has_moved = True
-        with self._told_steps(), without_warnings():  # the page has the status
-            draft = fit()
+        try:
+            with listening(self._hear), without_warnings():  # the page has the status
+                self._hear("reading the rows")
+                draft = fit()
+                draft.base.measure()
+        finally:
+            self._step = None
         with self._lock:
             self._check_version(version)
             if draft.base is not self.draft.base:
                 self._append(draft)
             return self.state()
 
-    @contextmanager
-    def _told_steps(self) -> Iterator[None]:
-        """Tell the page each step of a fit."""
-
-        def hear(step: str) -> None:
-            self._step = step
-
-        hear("reading the rows")
-        try:
-            with listening(hear):
-                yield
-        finally:
-            self._step = None
+    def _hear(self, step: str) -> None:
+        """Keep the present step of a fit, which the page asks for."""
+        self._step = step
 
     # -- further views -------------------------------------------------------------------------
 
@@ -464,7 +459,7 @@ def python_text(steps: Sequence[Draft], by: str | None, created: str) -> str:
     draft = steps[-1]
     update, rows = draft.base.update, "X, y, sensitive_features=groups"
     records = update.edits_
-    if is_repeated := draft.base.fitted.is_repeated:
+    if is_repeated := draft.base.is_repeated:
         given = "# model, X, y and groups are the base model and the rows of this exploration."
         begin = _fit_lines(update, rows)
     else:
@@ -623,6 +618,7 @@ def _with_target(asked: Mapping[str, Any], target: float | None) -> dict[str, An
     return {**asked, **set_target(ControlledDebiaser(**params), target).get_params(deep=False)}
 
 
+TITLES = {"borderline": "nearness", "max_changes": "budget", "max_lines": "number of terms"}
 FREE = {"direction": "any", "borderline": 0.0, **dict.fromkeys((*CAPS, "max_lines"))}
 
 
@@ -635,7 +631,7 @@ def wishes_of(
     """
     for name, free in FREE.items():
         if asked[name] != free and not (update._is_budget and name == "max_changes"):
-            yield f"{name} {_written(asked[name])}", {**asked, name: free}
+            yield f"{_title(name)} {_written(asked[name])}", {**asked, name: free}
     parts = update._stated().parts
     for one in parts[1:]:
         kept = [part for part in parts if part is not one]
@@ -664,7 +660,14 @@ def _target_range(update: ControlledDebiaser) -> tuple[float, float]:
 def changed_words(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """Return the parameters that differ, with both values; "" for none."""
     names = [name for name, value in after.items() if _differs(value, before[name])]
-    return ", ".join(f"{name} {_written(before[name])} → {_written(after[name])}" for name in names)
+    return ", ".join(
+        f"{_title(name)} {_written(before[name])} → {_written(after[name])}" for name in names
+    )
+
+
+def _title(name: str) -> str:
+    """Return what the page calls a parameter."""
+    return TITLES.get(name, name.removeprefix("max_").replace("_features", " columns"))
 
 
 def _written(value: Any) -> str:
@@ -675,31 +678,26 @@ def _written(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _choice(value: Any, name: str) -> str | None:
-    if value is None and name == "constraints":
-        return None
-    if value not in CHOICES[name]:
+def _choice(value: Any, name: str) -> Any:
+    if value not in CHOICES[name] and (value is not None or name != "constraints"):
         raise InputError(f"{name}={shown(value)} is not known.")
-    return str(value)
+    return value
 
 
 def _number(value: Any, name: str) -> float | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"{name}={shown(value)} must be a number, or empty.")
-    if not abs(value) <= LARGEST:
-        raise InputError(f"{name}={shown(value)} is too large; expected at most {LARGEST:,d}.")
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not abs(value) <= LARGEST:
+        raise InputError(f"{name}={shown(value)} must be a number up to {LARGEST:,d}, or empty.")
     return float(value)
 
 
 def _whole_number(value: Any, name: str) -> int | None:
     number = _number(value, name)
-    if number is None:
-        return None
-    if not number.is_integer() or number < 1:
+    if number is not None and (not number.is_integer() or number < 1):
         raise InputError(f"{name}={shown(value)} must be a whole number from 1, or empty.")
-    return int(number)
+    return None if number is None else int(number)
 
 
 def _columns(names: Any, name: str) -> tuple[str, ...]:

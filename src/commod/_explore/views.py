@@ -23,12 +23,13 @@ MAX_TERMS = 400  # terms that the page gets at once; a filter finds the others
 Plain = dict[str, Any]
 
 
-def screen_view(draft: Draft) -> Plain:
+def screen_view(draft: Draft, *, is_preview: bool = False) -> Plain:
     """Return what the first screen of a draft shows: losses first, then groups and limit."""
     audit = draft.audit
     sentences = [texts.asked_expected_measured(audit), texts.expected_figures(audit)]
     return {
         "audit": audit,
+        "is_preview": is_preview,
         "reached": draft.now.is_reached,
         "verdict": _verdict(draft),
         "is_gains_only": draft.base.update._fitted_param("direction") == "gains_only",
@@ -39,11 +40,9 @@ def screen_view(draft: Draft) -> Plain:
 
 def _verdict(draft: Draft) -> str:
     """Return whether the target is reached, and on whom, to follow "the target"."""
-    no = "" if draft.now.is_reached else "not "
-    is_budget = draft.base.update._is_budget
-    if draft.now.expected is None or is_budget:
-        return f"is {no}reached"
-    return f"is {no}expected on new people"
+    is_on_these_rows = draft.now.expected is None or draft.base.update._is_budget
+    verdict = "reached" if is_on_these_rows else "expected on new people"
+    return f"is {verdict}" if draft.now.is_reached else f"is not {verdict}"
 
 
 def _figures(audit: Audit) -> list[Plain]:
@@ -105,7 +104,7 @@ def terms_view(draft: Draft, earlier: Draft | None = None, words: str = "") -> P
     `earlier` is the draft that was shown before: lines that moved since are marked. With `words`,
     return the terms whose name contains them, also those without points.
     """
-    fitted = draft.base.fitted
+    fitted = draft.base
     encoding, now = fitted.encoding, draft.now.points
     names, columns = encoding.term_names, encoding.term_columns
     first, pins, locked = draft.base.update.scorecard_.points, draft.asked["pins"], draft.locked
@@ -243,7 +242,7 @@ def differences_view(kept: Draft | None, present: Draft) -> Plain:
     if kept is None:
         raise InputError("Nothing was kept to compare with.")
     segments = present.segments_after(kept.now.after)
-    caption = "A gain is favourable with the present one only, a loss with the kept one only."
+    caption = "▲ gain: favourable with the present update only. ▼ loss: with the kept one only."
     table = explanation_tables.segments(segments, caption)
     sentences = texts.described_changes(segments)
     if not segments.n_gains + segments.n_losses:

@@ -218,6 +218,13 @@ class TargetedUpdate(RatioUpdate):
 
         With the test of a promise, figures are those of the rows that tested it.
         """
+        self._store_points(fitted, test)
+        is_promised = test is not None and not test.failure
+        problem = test.held_out if test and is_promised else fitted.problem
+        self._store_figures(problem, fitted, test)
+
+    def _store_points(self, fitted: FittedUpdate, test: PromiseTest | None = None) -> None:
+        """Store the scorecard of a fit; nothing is measured on people."""
         problem, found = fitted.problem, fitted.found
         self.promised_ = None if test is None else not test.failure
         self._store_card(problem, found_card(problem, found))
@@ -227,11 +234,10 @@ class TargetedUpdate(RatioUpdate):
             "change_rate": [n / fitted.n_people for n in (found.fewest, found.stop.n_changed)],
             "n_terms": [self.scorecard_.n_terms_used] * 2,
         }
-        is_promised = test is not None and not test.failure
-        self._store_figures(test.held_out if test and is_promised else problem, fitted, test)
 
     def _store_card(self, problem: FitProblem, card: Scorecard) -> None:
         """Store a scorecard with what follows from it: its nearness, and terms of few people."""
+        self.target_ = self._target
         self.concept_weights_ = card.concept_points * problem.scale
         self.concept_contributions_ = card.contributions
         self.intercept_ = float(card.intercept - card.contributions @ card.concept_intercepts)
@@ -272,7 +278,6 @@ class TargetedUpdate(RatioUpdate):
             self.outscoring_ = status.outscoring_figures(*here, self._raising_is_a_gain())
             outscoring = status.as_estimates(self.outscoring_)
             self._facts = replace(self._facts, outscoring=outscoring)
-        self.target_ = self._target
         rows = problem.rows
         self._is_degenerate = rows.is_degenerate(decisions)
         is_met = status.keeps_bounds(problem, self.values_, self._target)

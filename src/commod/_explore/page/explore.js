@@ -79,7 +79,7 @@
   // The parts of a slider that moves, and of a search, are shown when it ends.
   const isShown = (id) => !(["request", "terms"].includes(id) && resting) && !(id === "terms" && searched());
   const showState = (state) => {
-    if (!state) return;
+    if (!state || state.version < version) return;
     showStep(state.step);
     version = state.version;
     if (!state.html) return;
@@ -116,7 +116,8 @@
   };
   const SAID = { go: "Now", edit: "Edited", fit: "Fitted", refit: "Fitted" };
 
-  // While a slider moves, one preview is under way at a time, and the last one wins.
+  // While a slider moves, one preview is under way at a time, and the last one wins. One that
+  // comes after a change is dropped: it was computed beside what was shown before.
   let waiting = null;
   let isAsking = false;
   const preview = async (body) => {
@@ -124,10 +125,10 @@
     if (isAsking) return;
     isAsking = true;
     while (waiting) {
-      const sent = waiting;
+      const [sent, seen] = [waiting, version];
       waiting = null;
       const answer = await ask("preview", sent);
-      if (answer && !isChanging) show(answer.html, (id) => sent.request || !["terms", "columns"].includes(id));
+      if (answer && !isChanging && seen === version) show(answer.html, (id) => sent.request || !["terms", "columns"].includes(id));
     }
     isAsking = false;
   };
@@ -210,10 +211,12 @@
     const control = target.closest("[data-act]:not(form)");
     if (!control) return;
     rest();
-    const { act, all, body = "{}" } = control.dataset;
+    const { act, all } = control.dataset;
+    const sent = () => JSON.parse(control.dataset.body || "{}");
+    const body = sent(); // what the button stood for when it was pressed; two quick Undos are two steps
     if (act in ALONE) ALONE[act]();
     else if (all) change(act, () => ({ edits: [ALL_TERMS[all]()], offset: get("offset").value }));
-    else change(act, () => ({ ...(act === "edit" && { offset: get("offset").value }), ...JSON.parse(body) }));
+    else change(act, () => (act === "go" ? sent() : { ...(act === "edit" && { offset: get("offset").value }), ...body }));
   });
   document.addEventListener("keydown", (event) => {
     if (!event.target.matches(".pick") || !["Enter", " "].includes(event.key)) return;

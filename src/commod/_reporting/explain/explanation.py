@@ -688,7 +688,11 @@ def expected_of(update: BaseUpdate | None) -> ExpectedOnNewPeople | None:
     >>> expected_of(SimpleNamespace()) is None
     True
     """
-    expected = getattr(update, "expected_", None)
+    return expected_figures(getattr(update, "expected_", None))
+
+
+def expected_figures(expected: Any) -> ExpectedOnNewPeople | None:
+    """Return an expectation as a record; None where nothing can be expected."""
     if expected is None or not expected.is_known:
         return None
     low, high = map(plain, expected.interval)
