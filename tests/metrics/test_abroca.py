@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 from commod.exceptions import DataWarning, InputError
 from commod.metrics import abroca, compare_roc_curves, group_auc
 from commod.metrics._roc import ResampledCurves, score_cells
+from tables_of_cases import every_line
 
 SCORES = st.sampled_from([-math.inf, -2.5, 0.0, 0.25, 0.5, 1.0, math.inf])
 PEOPLE = st.tuples(st.booleans(), SCORES, st.integers(1, 3))
@@ -32,7 +32,7 @@ def tables(draw, groups="ab"):
     return tuple(np.array(column) for column in zip(*rows, strict=True))
 
 
-def brute_force(first, second, n=20_000):
+def brute_force(first, second, n=4_000):
     """Return the area between scikit-learn's curves by the midpoint rule."""
     t = (np.arange(n) + 0.5) / n
     a, b = (np.interp(t, *roc_curve(*own, drop_intermediate=False)[:2]) for own in (first, second))
@@ -44,7 +44,7 @@ def finite(scores):
     return np.clip(scores, -99, 99)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15)
 @given(table=tables())
 def test_areas_are_those_of_scikit_learn_and_of_brute_force(table):
     y, scores, weight, group = table
@@ -60,7 +60,7 @@ def test_areas_are_those_of_scikit_learn_and_of_brute_force(table):
     }
     given = {"sensitive_features": group, "pos_label": True}
     found = abroca(y, scores, sample_weight=weight, **given)
-    assert found == pytest.approx(brute_force(people["a"], people["b"]), abs=1e-3)
+    assert found == pytest.approx(brute_force(people["a"], people["b"]), abs=3e-3)
     assert found >= abs(areas["a"].value - areas["b"].value) - 1e-12
     unweighted = abroca(
         y[repeated], scores[repeated], sensitive_features=group[repeated], pos_label=True
@@ -68,7 +68,7 @@ def test_areas_are_those_of_scikit_learn_and_of_brute_force(table):
     assert found == pytest.approx(unweighted)  # a weight is a number of people
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12)
 @given(table=tables("abc"))
 def test_the_largest_pair_counts_and_only_the_order_of_scores_does(table):
     y, scores, _, group = table
@@ -112,8 +112,8 @@ def test_a_group_with_one_label_is_named_and_left_out():
     assert math.isnan(alone.largest.value) and alone.against_reference == {}
 
 
-@pytest.mark.parametrize(
-    ("changes", "parameter", "message"),
+@every_line(
+    "changes, parameter, message",
     [
         ({"y_true": None}, "y_true", "Pass the labels"),
         ({"scores": [0.1, math.nan, 0.3, 0.4]}, "scores", "1 missing value in 4 rows"),
@@ -166,15 +166,6 @@ def test_weights_of_two_are_two_people_and_uneven_ones_widen_intervals():
     even = group_auc(y, scores, sensitive_features=group)
     for name in "ab":
         assert areas[name].high - areas[name].low > even[name].high - even[name].low
-
-
-def test_two_groups_of_fifty_thousand_take_less_than_a_second():
-    random = np.random.default_rng(0)
-    y, group = random.integers(0, 2, 100_000), np.repeat(["a", "b"], 50_000)
-    scores = y + random.normal(size=100_000)
-    start = time.perf_counter()
-    compare_roc_curves(y, scores, sensitive_features=group)
-    assert time.perf_counter() - start < 2  # 0.25 s on an idle core
 
 
 # -- intervals -------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from commod._reporting.audit.scores import RankedScores
 from commod.exceptions import InputError
 from commod.metrics import outscoring_probability
 from commod.metrics._changes import Sides
+from tables_of_cases import every_line
 
 PERSON = st.tuples(
     st.sampled_from([0.0, 0.1, 0.3, 0.3001, 0.5, 0.9]),  # score
@@ -41,7 +42,7 @@ def true_share(people, before, after):
     return np.mean(labels) if labels else math.nan
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(people=st.lists(PERSON, min_size=1, max_size=25), change=st.sampled_from(["gain", "loss"]))
 def test_the_probability_is_the_share_of_pairs_of_the_same_group(people, change):
     scores, before, after, groups, label = (
@@ -80,7 +81,6 @@ def test_scores_of_the_other_label_give_the_same_probability():
         np.testing.assert_equal(astuple(turned), astuple(straight))  # NaN equals NaN here
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     people=st.lists(
         st.tuples(st.sampled_from([0.1, 0.2, 0.3]), st.sampled_from([0.0, 0.25, 1.0])),
@@ -112,7 +112,7 @@ def test_the_interval_of_one_group_is_delongs():
 def test_the_interval_over_groups_covers_the_truth():
     """In 95 of 100 draws, about: gainers are as good as the others, groups differ much."""
     rng = np.random.default_rng(2)
-    n_draws, covered = 300, 0
+    n_draws, covered = 100, 0
     for _ in range(n_draws):
         groups = rng.integers(0, 3, 240)
         scores = (rng.random(240) + groups) / 4
@@ -121,7 +121,7 @@ def test_the_interval_over_groups_covers_the_truth():
             scores, np.zeros(240, int), after * 1, sensitive_features=groups
         )
         covered += found.low <= 0.5 <= found.high
-    assert 0.915 <= covered / n_draws <= 0.985
+    assert 0.89 <= covered / n_draws <= 0.99
 
 
 def test_groups_hide_or_reverse_what_all_pairs_show():
@@ -141,8 +141,8 @@ def test_separated_scores_have_an_interval_that_is_no_point():
     assert found.high == 1.0
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
+@every_line(
+    "settings, message",
     [
         ({"change": "gains"}, "Did you mean 'gain'"),
         ({"pos_label": 2}, "not among the labels"),

@@ -1,8 +1,7 @@
 """People: rows and the lines that count them give the same figures."""
 
 import numpy as np
-import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commod.bounds._general import fewest_changes
@@ -87,8 +86,13 @@ def check_equal(found, expected):
         np.testing.assert_allclose(found[name], value, rtol=1e-12, atol=1e-12, err_msg=name)
 
 
-@pytest.mark.parametrize("text", STATED)
-@given(rows=st.lists(person, max_size=30), is_weighted=st.booleans(), with_chances=st.booleans())
+@settings(max_examples=40)
+@given(
+    text=st.sampled_from(STATED),
+    rows=st.lists(person, max_size=30),
+    is_weighted=st.booleans(),
+    with_chances=st.booleans(),
+)
 def test_rows_and_their_counted_lines_give_equal_figures(text, rows, is_weighted, with_chances):
     stated, rows = parse_constraint(text).parts, [*EVERYBODY, *rows]
     with_chances &= all(one.constraint.within is None for one in stated)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commod import audit, audit_frame
@@ -21,7 +21,6 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(rows=ROWS)
 def test_both_are_the_definitions_by_hand(rows):
     decisions, groups, points, weights = (np.array(column) for column in zip(*rows, strict=True))
