@@ -131,7 +131,7 @@ def test_every_form_is_what_its_measures_say():
         ):
             parts = [keep & (groups == group) for group in np.unique(groups)]
             return np.array(
-                [[by_hand(m, y[p], decisions[p], w[p]) for p in parts] for m in form.measures]
+                [[by_hand(m, y[p], decisions[p], w[p]) for p in parts] for m in measures]
             )
 
         expected = compared(form, numbers(np.ones(len(y), dtype=bool)))
@@ -318,3 +318,31 @@ def test_a_condition_reads_its_own_column_and_no_other():
         with pytest.raises(InputError, match="no column 'unit'; it has band"):
             within.value(None, [1, 1, 1, 0], **people | {"control_features": other})
     assert within.value(None, [1, 1, 1, 0], **people | {"control_features": [1, 1, 1, 1]}) == 0.5
+
+
+def test_sizes_of_strata_are_bounds_that_are_included():
+    """A group with exactly `min_rows` rows is compared, and 200 strata are not too many."""
+    constraint = DemographicParity(ratio=0.8).within("unit").constraint  # of 50 rows or more
+    for n in (50, 49):
+        people = {
+            "sensitive_features": ["a"] * 50 + ["b"] * n,
+            "control_features": ["x"] * (50 + n),
+        }
+        decisions = [1, 0] * 25 + [1] * n
+        if n == 50:
+            found = fairness_by_stratum(constraint, None, decisions, **people)
+            assert found == {"x": 0.5}
+        else:
+            with pytest.raises(InputError, match="group of a stratum has 49 at most"):
+                fairness_by_stratum(constraint, None, decisions, **people)
+    for n_strata in (200, 201):
+        people = {
+            "sensitive_features": ["a", "b"] * n_strata,
+            "control_features": np.repeat(np.arange(n_strata), 2),
+        }
+        made = DemographicParity(ratio=0.8).within("unit", min_rows=1)
+        if n_strata == 200:
+            assert made.value(None, [1, 1] * n_strata, **people) == 1
+        else:
+            with pytest.raises(InputError, match="at most 200"):
+                made.value(None, [1, 1] * n_strata, **people)

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from commod._words.shared import LEAST_LEFT, MAX_ALIKE, NEARLY_ALIKE
 from commod.exceptions import InputError
 from commod.metrics import (
     ChangeCounts,
@@ -29,6 +30,7 @@ from commod.metrics import (
     score_agreement,
     true_positive_rate_difference,
 )
+from commod.metrics._changes import is_degenerate
 from commod.metrics._people import group_shares
 from tables_of_cases import every_line
 
@@ -405,6 +407,23 @@ def test_change_rate_refuses_what_has_no_share():
         change_rate([0, 1], [0, math.nan])
     with pytest.raises(InputError, match="zero in every row"):
         change_rate([0, 1], [0, 1], sample_weight=[0, 0])
+
+
+def test_updates_that_are_no_correction_begin_beyond_their_bounds():
+    """More than half changed, 99 % alike, or 95 % alike and a quarter left of the rarer one."""
+    new, old = 0.7, 0.7
+    for changed, is_so in ((0.5, False), (0.5 + 1e-6, True), (0.0, False)):
+        assert bool(is_degenerate(changed, old, new)) == is_so
+    alike, step = MAX_ALIKE, 1e-6
+    for after, is_so in ((alike, True), (alike - step, False), (1 - alike, True)):
+        assert bool(is_degenerate(0.1, 1 - 2 * (1 - alike), after)) == is_so, after
+    assert not is_degenerate(0.0, alike, alike)  # the old decisions were alike
+    assert is_degenerate(0.0, alike - step, alike)
+    nearly = NEARLY_ALIKE
+    before = 1 - (1 - nearly) / LEAST_LEFT  # of which exactly the least is left
+    assert is_degenerate(0.2, before, nearly)
+    assert not is_degenerate(0.2, before, nearly - step)
+    assert not is_degenerate(0.2, before + step, nearly)
 
 
 def test_count_changes_calls_the_label_what_the_caller_calls_it():

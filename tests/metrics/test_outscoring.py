@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from commod._reporting.audit.scores import RankedScores
 from commod.exceptions import InputError
@@ -160,3 +161,63 @@ def test_wrong_parameters_are_named(settings, message):
             **arguments,
         )
     assert raised.value.parameter == next(iter(settings))
+
+
+def by_delong(groups, level=0.95):
+    """Return share and interval of (scores of the changed, scores of the others) by group.
+
+    A group with one person on a side has the largest variance that an area can have.
+    """
+    areas, variances, n_pairs, smaller = [], [], [], []
+    for first, second in groups:
+        wins = 0.5 + 0.5 * np.sign(np.subtract.outer(first, second))
+        areas.append(wins.mean())
+        n_pairs.append(wins.size)
+        smaller.append(min(wins.shape))
+        if min(wins.shape) > 1:
+            by_person = wins.mean(axis=1), wins.mean(axis=0)
+            variances.append(sum(part.var(ddof=1) / len(part) for part in by_person))
+        else:
+            variances.append(None)
+    weight = np.array(n_pairs) / sum(n_pairs)
+    share = float(weight @ areas)
+    known = [share * (1 - share) if v is None else v for v in variances]
+    spread = math.sqrt(weight**2 @ known) / (share * (1 - share))
+    z, middle = -stats.norm.ppf((1 - level) / 2), math.log(share / (1 - share))
+    return share, *(1 / (1 + math.exp(-middle + sign * z * spread)) for sign in (1, -1))
+
+
+def test_the_interval_over_groups_is_that_of_weighted_areas():
+    """Two people are enough for a variance of their own, and one person is not."""
+    cells = {
+        "two": ([0.3, 0.6], [0.1, 0.4, 0.5]),
+        "one": ([0.2], [0.1, 0.35, 0.25]),
+        "more": ([0.4, 0.5, 0.2], [0.3, 0.45]),
+    }
+    rows = [
+        (score, is_changed, group)
+        for group, sides in cells.items()
+        for is_changed, side in zip((1, 0), sides, strict=True)
+        for score in side
+    ]
+    scores, after, groups = zip(*rows, strict=True)
+    before = [0] * len(rows)
+    for level in (0.95, 0.8):
+        told = {} if level == 0.95 else {"level": level}  # the default
+        found = outscoring_probability(scores, before, after, sensitive_features=groups, **told)
+        ours = found.value, found.low, found.high
+        assert ours == pytest.approx(by_delong([cells[g] for g in sorted(cells)], level))
+        alone = found.by_group["two"]
+        assert tuple(alone) == pytest.approx(by_delong([cells["two"]], level))
+        assert math.isnan(found.by_group["one"].low) and found.by_group["one"].value == 1 / 3
+
+
+def test_an_interval_needs_two_people_on_each_side():
+    for n_changed, is_known in ((1, False), (2, True)):
+        scores = [0.1, 0.3, 0.5, *[0.2, 0.4][:n_changed]]
+        found = outscoring_probability(scores, [0] * len(scores), [0, 0, 0, *[1] * n_changed])
+        assert math.isnan(found.low) == math.isnan(found.high) == (not is_known)
+    widest = stats.norm.ppf(0.975) ** 2 / (2 + stats.norm.ppf(0.975) ** 2)  # Wilson, for 0 of 2
+    for scores, ends in (([0.1, 0.2], (0.0, widest)), ([0.8, 0.9], (1 - widest, 1.0))):
+        found = outscoring_probability([0.4, 0.5, 0.6, *scores], [0] * 5, [0, 0, 0, 1, 1])
+        assert (found.low, found.high) == pytest.approx(ends)
