@@ -17,7 +17,7 @@ from commod._data.columns import code_array, code_list, code_series, joint_codes
 from tables_of_cases import every_line
 
 NAN = math.nan
-quick = settings(deadline=None, max_examples=20)
+quick = settings(max_examples=12)
 missing = st.sampled_from([None, NAN, float("nan"), np.float64("nan"), pd.NA, pd.NaT])
 scalar = st.one_of(
     st.booleans(), st.integers(-3, 3), st.sampled_from([1.0, 2.5]), st.text("ab1", max_size=2)
