@@ -35,6 +35,7 @@ from commod.exceptions import (
     InputError,
     ScoreOrderWarning,
 )
+from tables_of_cases import every_line
 
 CLASSES = np.array([0, 1])
 N = 150  # rows for the base model and, others, for the update
@@ -74,7 +75,7 @@ class OnlyScores:
 # Models of many makes: with r = 1 the update is the base model
 
 
-@pytest.mark.parametrize(
+@every_line(
     "model",
     [
         LogisticRegression(),
@@ -82,9 +83,8 @@ class OnlyScores:
         XGBClassifier(n_estimators=5, max_depth=2, n_jobs=1),
         LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1),
     ],
-    ids=lambda model: type(model).__name__,
 )
-@pytest.mark.parametrize("pos_label", [0, 1])
+@every_line("pos_label", [0])  # not the label that counts by default
 def test_an_untrained_update_is_the_base_model_bit_for_bit(model, pos_label):
     model.fit(X_TRAIN, Y_TRAIN)
     update = untrained(model, pos_label=pos_label)
@@ -93,7 +93,7 @@ def test_an_untrained_update_is_the_base_model_bit_for_bit(model, pos_label):
     assert np.array_equal(update.predict_proba(X), model.predict_proba(X))
 
 
-@pytest.mark.parametrize("pos_label", [0, 1])
+@every_line("pos_label", [0, 1])
 def test_a_decision_function_becomes_a_score_through_the_sigmoid(pos_label):
     model = LinearSVC().fit(X_TRAIN, Y_TRAIN)
     update = untrained(model, pos_label=pos_label)
@@ -137,14 +137,14 @@ def test_the_base_model_is_never_refitted():
     assert np.array_equal(model.coef_, before)
 
 
-@pytest.mark.parametrize("y", [Y, None], ids=["labels", "no labels"])
+@every_line("y", [Y, None])
 def test_an_object_with_predict_proba_alone_is_enough(y):
     update = untrained(OnlyScores(SCORES), y=y)
     assert update.classes_.tolist() == [0, 1]
     assert np.array_equal(update.predict_proba(X)[:, 1], SCORES)
 
 
-@pytest.mark.parametrize("pos_label", [0, 1])
+@every_line("pos_label", [0, 1])
 def test_one_dimensional_scores_are_those_of_the_second_class(pos_label):
     class OneColumn(OnlyScores):
         def predict_proba(self, table):
@@ -167,7 +167,7 @@ def test_a_predict_that_returns_one_column_is_read_row_by_row():
 # A column of scores instead of a model
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
+@every_line("make", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
 def test_a_score_column_by_name(make):
     table = make(SCORED)
     update = untrained(ScoreColumn("score"), table)
@@ -197,8 +197,8 @@ def test_a_score_column_alone_leaves_nothing_to_have_points():
         untrained(ScoreColumn("score"), SCORED[["score"]])
 
 
-@pytest.mark.parametrize(
-    ("column", "table", "words"),
+@every_line(
+    "column, table, words",
     [
         ("scor", SCORED, r"'scor'\) is not a column of X \(columns: x0, x1, x2, x3, score\)"),
         (9, SCORED.to_numpy(), r"=9\) is not a column of X.*its position, counted from 0"),
@@ -214,8 +214,8 @@ def test_a_score_column_that_holds_no_scores_is_refused(column, table, words):
         untrained(ScoreColumn(column), table)
 
 
-@pytest.mark.parametrize(
-    ("y", "words"),
+@every_line(
+    "y, words",
     [
         (np.zeros(N), r"Only binary classification is supported: y holds 1 classes \(\[0\.0\]\)"),
         (np.arange(N) % 3, "y holds 3 classes"),
@@ -239,7 +239,7 @@ LABELS = {
 }
 
 
-@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+@every_line("labels", LABELS.values())
 def test_predictions_are_the_labels_of_the_base_model(labels):
     model = LogisticRegression().fit(X_TRAIN, np.array(labels)[Y_TRAIN])
     update = untrained(model, y=np.array(labels)[Y])
@@ -249,13 +249,13 @@ def test_predictions_are_the_labels_of_the_base_model(labels):
     assert update._pos_label == labels[1]
 
 
-@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+@every_line("labels", LABELS.values())
 def test_a_score_column_takes_its_labels_from_y(labels):
     update = untrained(ScoreColumn("score"), SCORED, y=np.array(labels)[Y])
     assert update.predict(SCORED).tolist() == [labels[int(s > 0.5)] for s in SCORES]
 
 
-@pytest.mark.parametrize(
+@every_line(
     "y",
     [
         [("bad", "good")[v] for v in Y],
@@ -263,7 +263,6 @@ def test_a_score_column_takes_its_labels_from_y(labels):
         np.array(["bad", "good"], dtype=object)[Y],
         pl.Series([("bad", "good")[v] for v in Y]),
     ],
-    ids=["list", "pandas", "objects", "polars"],
 )
 def test_text_labels_match_whatever_holds_them(y):
     model = LogisticRegression().fit(X_TRAIN, pd.Series(np.array(["bad", "good"])[Y_TRAIN]))
@@ -305,7 +304,7 @@ def test_the_favourable_label_changes_no_prediction():
     assert (named.n_gains_, named.n_losses_) == (plain.n_losses_, plain.n_gains_)
 
 
-@pytest.mark.parametrize("threshold", [0.2, 0.35, 0.9])
+@every_line("threshold", [0.2, 0.35, 0.9])
 def test_the_base_decision_is_the_score_above_the_threshold(threshold):
     update = untrained(ScoreColumn("score"), SCORED, threshold=threshold)
     assert np.array_equal(update.predict(SCORED) == 1, threshold < SCORES)
@@ -318,7 +317,7 @@ def test_labels_the_base_model_does_not_know_are_refused():
         untrained(MODEL, y=np.array(["no", "yes"])[np.sort(Y)])
 
 
-@pytest.mark.parametrize("name", ["pos_label", "favorable_label"])
+@every_line("name", ["pos_label", "favorable_label"])
 def test_a_label_that_is_none_of_the_base_models_is_refused(name):
     with pytest.raises(InputError, match=rf"{name}='yes' is not a label.*\[0, 1\]"):
         untrained(MODEL, **{name: "yes"})
@@ -367,7 +366,7 @@ def test_a_class_instead_of_a_model_is_refused():
         base_classes(LogisticRegression, None)
 
 
-@pytest.mark.parametrize("thing", [None, "score", SimpleImputer()])
+@every_line("thing", [None, "score", SimpleImputer()])
 def test_what_does_not_score_is_refused(thing):
     words = r"neither predict_proba nor decision_function.*ScoreColumn\('name'\)"
     with pytest.raises(BaseModelError, match=words):
@@ -388,7 +387,7 @@ def test_scores_that_are_nan_are_refused_and_counted():
         untrained(OnlyScores(scores))
 
 
-@pytest.mark.parametrize("far", [-0.5, 1.5, np.inf])
+@every_line("far", [-0.5, 1.5, np.inf])
 def test_scores_outside_0_and_1_are_refused_and_counted(far):
     scores = np.where(np.arange(N) < 4, far, SCORES)
     words = rf"OnlyScores gave scores outside \[0, 1\] in 4 of {N} rows.*1 / \(1 \+ exp\(-m\)\)"
@@ -420,7 +419,7 @@ def test_bad_scores_are_refused_when_predicting_too():
         update.predict(SCORED.assign(score=7.0))
 
 
-@pytest.mark.parametrize("name", ["y", "sensitive_features", "sample_weight"])
+@every_line("name", ["y", "sensitive_features", "sample_weight"])
 def test_one_entry_per_row_is_asked_for(name):
     given = {"y": Y, "sensitive_features": GROUP, "sample_weight": np.ones(N)}
     given[name] = given[name][:10]
@@ -486,7 +485,7 @@ def test_scores_that_order_the_labels_backwards_are_said_with_the_area_under_the
         COMMOD(ScoreColumn("score"), epochs=0).fit(frame, labels, sensitive_features=labels)
 
 
-@pytest.mark.parametrize("model", [ScoreColumn("score"), DummyClassifier().fit([[0], [1]], [0, 1])])
+@every_line("model", [ScoreColumn("score"), DummyClassifier().fit([[0], [1]], [0, 1])])
 def test_the_same_score_for_everybody_is_refused(model):
     table = SCORED.assign(score=0.6)
     with pytest.raises(BaseModelError, match=r"every row the same score \(0\.[56]\).* Check that"):

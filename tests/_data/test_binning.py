@@ -6,13 +6,13 @@ import math
 from itertools import pairwise, permutations
 
 import numpy as np
-import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from commod._data.encoding import bin_edges, roundest_number
+from tables_of_cases import every_line
 
-quick = settings(deadline=None, max_examples=25)
+quick = settings(max_examples=12)
 value = st.one_of(
     st.sampled_from([0.0, -0.0, 0.1, 0.3, 0.1 + 0.2, 1.0, 1e-320, -1e300, 1e300]),
     st.integers(-30, 30).map(float),
@@ -166,7 +166,7 @@ def test_no_edge_is_the_value_of_a_few_people():
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=200, max_size=300, unique=True))
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=5)
 def test_edges_of_a_smooth_column_are_nobodys_value(values):
     spread = np.unique(np.array(values) + np.linspace(0, 1, len(values)) / 3)
     assert not set(edges_of(spread, min_size=20)) & set(spread[spread % 1 != 0])
@@ -177,7 +177,7 @@ def test_values_that_differ_by_rounding_are_one_value():
     assert edges_of([0.3, 0.1 + 0.2, 0.7, 0.1 + 0.6] * 30) == (0.5,)
 
 
-@pytest.mark.parametrize("values", [[], [5.0], [5.0] * 9, [1.0, 2.0, 3.0]])
+@every_line("values", [[], [5.0], [5.0] * 9, [1.0, 2.0, 3.0]])
 def test_a_column_that_fills_one_bin_has_no_edges(values):
     assert edges_of(values, min_size=2) == ()
 
@@ -190,8 +190,8 @@ def test_the_roundest_number_lies_in_the_interval(a, b):
     assert low < roundest_number(low, high) <= high
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "round_number"),
+@every_line(
+    "low, high, round_number",
     [
         (0, 1, 1),
         (-3, 0, 0),

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commod._data.columns import code_array, code_list, code_series, joint_codes, plain
+from tables_of_cases import every_line
 
 NAN = math.nan
-quick = settings(deadline=None, max_examples=20)
+quick = settings(max_examples=12)
 missing = st.sampled_from([None, NAN, float("nan"), np.float64("nan"), pd.NA, pd.NaT])
 scalar = st.one_of(
     st.booleans(), st.integers(-3, 3), st.sampled_from([1.0, 2.5]), st.text("ab1", max_size=2)
@@ -114,14 +115,14 @@ def test_text_is_coded_alike_whatever_holds_it(holder, values):
     check(through_narwhals(text_holders[holder](values)), values)
 
 
-@pytest.mark.parametrize("dtype", [pl.String, pl.Categorical])
+@every_line("dtype", [pl.String, pl.Categorical])
 def test_polars_text_is_listed_in_the_order_of_its_rows_every_time(dtype):
     values = [f"t{i * 7 % 50}" for i in range(50)]
     assert through_narwhals(pl.Series(values, dtype=dtype)).values == values
 
 
-@pytest.mark.parametrize(
-    ("series", "values"),
+@every_line(
+    "series, values",
     [
         (pd.Series([True, False, True]), [True, False, True]),
         (pd.Series([True, None, False], dtype="boolean"), [True, None, False]),

@@ -17,6 +17,7 @@ from scipy import sparse
 
 from commod._data.columns import read_columns
 from commod.exceptions import InputError, InputTypeError
+from tables_of_cases import every_line
 
 NAN = math.nan
 
@@ -55,7 +56,7 @@ def only(X):
 # X: arrays and lists
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "uint64", "int64"])
+@every_line("dtype", ["float64", "float32", "int8", "uint64", "int64"])
 def test_arrays_of_numbers_are_numeric_columns_named_by_position(dtype):
     X = np.array([[1, 2], [3, 4]], dtype=dtype)
     assert spelled(X) == [("x0", "numeric", [1.0, 3.0]), ("x1", "numeric", [2.0, 4.0])]
@@ -200,8 +201,8 @@ def test_pyarrow_columns_by_type():
     ]
 
 
-@pytest.mark.parametrize("missing", [None, NAN, np.float64("nan"), pd.NA, pd.NaT])
-@pytest.mark.parametrize("present", ["a", 2.5, True])
+@every_line("missing", [None, NAN, np.float64("nan"), pd.NA, pd.NaT])
+@every_line("present", ["a", 2.5, True])
 def test_every_way_of_saying_missing_reads_as_missing(missing, present):
     X = pd.DataFrame({"a": objects(present, missing)})
     assert only(X)[1] == [present, None]
@@ -212,7 +213,7 @@ def test_numpy_not_a_time_reads_as_missing():
     assert only(table(["a", np.datetime64("NaT", "ns")]))[1] == ["a", None]
 
 
-@pytest.mark.parametrize(
+@every_line(
     "column",
     [
         objects(None, None),
@@ -222,7 +223,6 @@ def test_numpy_not_a_time_reads_as_missing():
         pd.array([None, None], dtype="string"),
         pd.Categorical([None, None]),
     ],
-    ids=["None", "NaT", "NaN", "Int64", "string", "category"],
 )
 def test_a_column_without_any_value_is_read(column):
     assert only(pd.DataFrame({"a": column}))[1] == [None, None]
@@ -261,8 +261,8 @@ WHATEVER = {
 }
 
 
-@pytest.mark.parametrize("X", WHATEVER.values(), ids=WHATEVER)
-@pytest.mark.parametrize("which", [{"only": {"x0"}}, {"skip": {"x1", "x2"}}], ids=["only", "skip"])
+@every_line("X", WHATEVER.values())
+@every_line("which", [{"only": {"x0"}}, {"skip": {"x1", "x2"}}])
 def test_a_column_that_is_not_asked_for_may_hold_anything(X, which):
     first, *others = read_columns(X, **which)
     assert first.values.tolist() == [1.0, 2.0]
@@ -279,7 +279,7 @@ value = st.one_of(
 )
 
 
-@pytest.mark.parametrize("values", [[1, True], [True, 1], [0.0, False, None], [1.0, "1", True]])
+@every_line("values", [[1, True], [True, 1], [0.0, False, None], [1.0, "1", True]])
 def test_a_boolean_among_numbers_makes_them_categories(values):
     # Python says that 1 == True, so one of the two stands for both; the order must not matter.
     assert only(table(values)) == ("category", values)
@@ -333,13 +333,12 @@ def test_pandas_and_numpy_objects_read_alike(values):
 # X: what is refused, and in which words
 
 
-@pytest.mark.parametrize(
+@every_line(
     "X",
     [
         pd.DataFrame([[1, 2, 3]], columns=["age", "sex", "age"]),
         pa.table([[1], [2], [3]], names=["age", "sex", "age"]),
     ],
-    ids=["pandas", "pyarrow"],
 )
 def test_two_columns_of_one_name_are_refused(X):
     with pytest.raises(InputError, match=r"X has several columns .* \('age'\).* Rename them"):
@@ -351,8 +350,8 @@ def test_the_names_1_and_text_1_are_one_name():
         read_columns(pd.DataFrame([[1, 2]], columns=[1, "1"]))
 
 
-@pytest.mark.parametrize(
-    ("X", "where"),
+@every_line(
+    "X, where",
     [
         (np.array([[1.0, np.inf], [-np.inf, 2.0]]), "X contains 2 infinite"),
         (pd.DataFrame({"a": [1.0, np.inf]}), "Column 'a' contains 1 infinite"),
@@ -362,15 +361,14 @@ def test_the_names_1_and_text_1_are_one_name():
         (table(["a", np.inf, np.inf, None]), "Column 'x0' contains 2 infinite"),
         (pd.DataFrame({"a": pd.Categorical([1.5, np.inf])}), "Column 'a' contains 1 infinite"),
     ],
-    ids=["array", "pandas", "polars", "objects", "beside text", "counted", "category"],
 )
 def test_infinite_values_are_refused_and_counted(X, where):
     with pytest.raises(InputError, match=f"{where}.*Clip them, or make them missing"):
         read_columns(X)
 
 
-@pytest.mark.parametrize(
-    ("X", "kind"),
+@every_line(
+    "X, kind",
     [
         (pd.DataFrame({"a": pd.to_datetime(["2024-05-01"])}), "'a' has type datetime64"),
         (pd.DataFrame({"a": [datetime.date(2024, 5, 1)]}), "'a' holds values of type date"),
@@ -381,15 +379,14 @@ def test_infinite_values_are_refused_and_counted(X, where):
         (table([np.datetime64("2024-05-01", "ns")]), "'x0' holds values of type datetime64"),
         (table([np.timedelta64(5, "ns")]), "'x0' holds values of type timedelta64"),
     ],
-    ids=["pandas", "python", "polars", "pyarrow", "array", "spans", "objects", "span objects"],
 )
 def test_dates_are_refused_never_read_as_numbers(X, kind):
     with pytest.raises(InputTypeError, match=f"{kind}.*locked_features"):
         read_columns(X)
 
 
-@pytest.mark.parametrize(
-    ("X", "kind"),
+@every_line(
+    "X, kind",
     [
         (pd.DataFrame({"a": [[1, 2]]}), "'a' holds values of type list"),
         (pd.DataFrame({"a": [{"b": 1}]}), "'a' holds values of type dict"),
@@ -416,7 +413,7 @@ def test_complex_arrays_are_refused():
         read_columns(np.array([[1 + 2j]]))
 
 
-@pytest.mark.parametrize("sparse_type", [sparse.csr_matrix, sparse.csc_array, sparse.coo_array])
+@every_line("sparse_type", [sparse.csr_matrix, sparse.csc_array, sparse.coo_array])
 def test_sparse_matrices_are_refused(sparse_type):
     with pytest.raises(InputTypeError, match=r"X is a sparse matrix.*raw table.*toarray"):
         read_columns(sparse_type(np.eye(2)))
@@ -427,8 +424,8 @@ def test_lazy_frames_are_refused():
         read_columns(pl.LazyFrame({"a": [1]}))
 
 
-@pytest.mark.parametrize(
-    ("X", "came"),
+@every_line(
+    "X, came",
     [
         ([1, 2], "list with 1 dimension"),
         (np.zeros(3), "ndarray with 1 dimension"),
@@ -438,15 +435,14 @@ def test_lazy_frames_are_refused():
         ({"a": [1, 2]}, "dict with 0 dimension"),
         (None, "NoneType with 0 dimension"),
     ],
-    ids=["list", "array", "pandas", "polars", "cube", "dict", "None"],
 )
 def test_what_is_no_table_is_refused(X, came):
     with pytest.raises(InputError, match=f"rows and columns; got {came}.*Reshape your data"):
         read_columns(X)
 
 
-@pytest.mark.parametrize(
-    ("X", "shape"),
+@every_line(
+    "X, shape",
     [
         (np.zeros((0, 3)), r"0 sample\(s\) and 3 feature\(s\)"),
         (np.zeros((3, 0)), r"3 sample\(s\) and 0 feature\(s\)"),

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from commod._data.columns import Column, read_columns
 from commod._data.encoding import BinTerms, CategoryTerms, Encoding, NumericTerms, learn_encoding
 from commod.exceptions import InputError
+from tables_of_cases import every_line
 
 NAN = math.nan
-quick = settings(deadline=None, max_examples=15)
+quick = settings(max_examples=9)
 number = st.floats(-1e3, 1e3).map(lambda v: round(v, 3))
 
 
@@ -200,8 +201,8 @@ def test_locked_columns_have_no_term():
     assert learn(X, locked=["b"]).term_names == ["a"]
 
 
-@pytest.mark.parametrize(
-    ("X", "names"),
+@every_line(
+    "X, names",
     [
         (pd.DataFrame({"a": [1, 1], "b": ["x", "x"]}), "a, b"),
         (pd.DataFrame({"locked": [1, 2]}), "none"),
@@ -329,8 +330,8 @@ def test_too_few_missing_numbers_are_in_no_bin_and_have_no_points():
     assert encoding.encode([column]).total(np.ones(2), 0.0).tolist() == [1, 1, 1, 1, 0]
 
 
-@pytest.mark.parametrize(
-    ("edge", "text"),
+@every_line(
+    "edge, text",
     [
         (25.0, "25"),
         (0.1, "0.1"),
@@ -347,7 +348,7 @@ def test_an_edge_is_written_in_few_digits_that_mean_exactly_it(edge, text):
     ]
 
 
-@pytest.mark.parametrize("values", [[5, 5, 5, 5], [NAN] * 4, [5, 5, NAN, NAN], [1, 1, 1, 2]])
+@every_line("values", [[5, 5, 5, 5], [NAN] * 4, [5, 5, NAN, NAN], [1, 1, 1, 2]])
 def test_a_column_that_fills_one_bin_has_no_term(values):
     X = pd.DataFrame({"one": values, "two": [1, 1, 2, 2]})
     assert learn(X, numeric="bins", min_category_size=2).kinds == {"two": "numeric"}
@@ -454,8 +455,8 @@ def test_no_columns_at_all_are_refused_by_name():
         encoding.encode([])
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "words"),
+@every_line(
+    "before, now, words",
     [
         ([1, 2], ["young", "old"], "held numbers .* holds categories or text now .*'young'"),
         ([1, 2], [True, False], "held numbers .* holds categories or text now .*True"),
@@ -469,14 +470,13 @@ def test_a_column_that_changed_its_kind_is_refused_with_an_example(before, now, 
         encoding.encode(read_columns(pd.DataFrame({"age": now})))
 
 
-@pytest.mark.parametrize(
+@every_line(
     "empty",
     [
         pd.DataFrame({"age": [None, None], "town": [NAN, NAN]}),
         pl.DataFrame({"age": [None, None], "town": [None, None]}),
         as_objects([[None, None], [None, None]]),
     ],
-    ids=["pandas", "polars", "objects"],
 )
 def test_a_column_without_any_value_fits_either_kind(empty):
     fit = pd.DataFrame({"age": [20, 40, NAN], "town": ["a", "b", None]})

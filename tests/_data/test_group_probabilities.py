@@ -7,11 +7,12 @@ import pytest
 
 from commod._data.groups import read_group_probabilities, read_groups
 from commod.exceptions import InputError
+from tables_of_cases import every_line
 
 ROWS = [[0.2, 0.8], [1.0, 0.0], [0.5, 0.5]]
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+@every_line("frame", [pd.DataFrame, pl.DataFrame])
 def test_columns_of_a_frame_name_the_groups(frame):
     table = frame({"women": [0.2, 1.0, 0.5], "men": [0.8, 0.0, 0.5]})
     groups = read_group_probabilities(table)
@@ -26,8 +27,8 @@ def test_groups_of_an_array_are_numbered_and_small_rounding_is_mended():
     np.testing.assert_allclose(groups.probabilities.sum(axis=1), 1.0, atol=1e-15)
 
 
-@pytest.mark.parametrize(
-    ("rows", "words"),
+@every_line(
+    "rows, words",
     [
         ([[0.5, 0.5], [0.5, 0.6]], "Row 1 .* sums to 1.1"),
         ([[0.5, 0.5], [1.2, -0.2]], "Row 1 .* negative"),
@@ -45,7 +46,7 @@ def test_what_is_no_table_of_probabilities_is_refused(rows, words):
 MISSING = [None, np.nan, pd.NA]
 
 
-@pytest.mark.parametrize("missing", MISSING)
+@every_line("missing", MISSING)
 def test_rows_that_miss_a_value_have_no_group(missing):
     sex, old = ["f", missing, "m", "f"], [1, 1, 0, 1]
     groups = read_groups(pd.DataFrame({"sex": sex, "old": old}), 4, "ignore")

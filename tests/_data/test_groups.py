@@ -16,6 +16,7 @@ from commod._data.columns import read_columns
 from commod._data.groups import read_groups
 from commod._data.proxies import determines_group
 from commod.exceptions import InputError
+from tables_of_cases import every_line
 
 NAN = math.nan
 
@@ -30,7 +31,7 @@ def table(*columns):
     return np.column_stack([objects(*c) for c in columns])
 
 
-@pytest.mark.parametrize(
+@every_line(
     "race",
     [
         ["w", "b", "w"],
@@ -56,7 +57,7 @@ def test_one_attribute_from_every_container(race):
     assert groups.sizes.tolist() == [1, 2]
 
 
-@pytest.mark.parametrize(
+@every_line(
     "both",
     [
         pd.DataFrame({"race": ["w", "b", "w"], "sex": [1, 0, 0]}),
@@ -65,7 +66,6 @@ def test_one_attribute_from_every_container(race):
         np.array([["w", 1], ["b", 0], ["w", 0]], dtype=object),
         [("w", 1), ("b", 0), ("w", 0)],
     ],
-    ids=["pandas", "polars", "dict", "array", "tuples"],
 )
 def test_several_attributes_mean_their_intersections_that_occur(both):
     groups = read_groups(both, 3)
@@ -73,8 +73,8 @@ def test_several_attributes_mean_their_intersections_that_occur(both):
     assert groups.codes.tolist() == [2, 0, 1]
 
 
-@pytest.mark.parametrize(
-    ("code", "labels"),
+@every_line(
+    "code, labels",
     [
         (np.array([7, -2, 7], dtype=np.int8), (-2, 7)),
         (np.array([10**12, 0, 10**12]), (0, 10**12)),
@@ -115,8 +115,8 @@ def test_groups_of_mixed_types_have_an_order():
     assert groups.labels == (1, 2, "a", "b")
 
 
-@pytest.mark.parametrize(
-    ("race", "count"),
+@every_line(
+    "race, count",
     [
         (["w", None, "b"], "1 missing value in"),
         (["w", NAN, None], "2 missing values in"),
@@ -133,8 +133,8 @@ def test_missing_groups_are_refused_by_the_number_of_rows(race, count):
         read_groups(race, 3)
 
 
-@pytest.mark.parametrize(
-    ("race", "words"),
+@every_line(
+    "race, words",
     [
         (None, r"is missing\. Pass the group of each row"),
         ("race", r"'race' is text.*Pass the values of the column, such as data\['race'\]"),
@@ -158,8 +158,8 @@ def test_unusable_groups_are_refused(race, words):
 # -- columns that determine the group ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [40, 30_000])
-@pytest.mark.parametrize("in_order", [True, False])
+@every_line("n", [40, 30_000])
+@every_line("in_order", [True, False])
 def test_a_column_determines_the_group_however_the_rows_are_ordered(n, in_order):
     group = np.arange(n) % 7 == 0
     group = np.sort(group) if in_order else group
@@ -180,7 +180,7 @@ def test_one_group_is_determined_by_nothing():
     assert not determines_group(column, np.zeros(40, dtype=int))
 
 
-@pytest.mark.parametrize("race", [None, ["a", None], {"race": [["a", "b"]]}])
+@every_line("race", [None, ["a", None], {"race": [["a", "b"]]}])
 def test_errors_about_groups_name_their_parameter(race):
     with pytest.raises(InputError) as error:
         read_groups(race, 2)

@@ -20,6 +20,7 @@ from commod._data.labels import (
     read_scores,
 )
 from commod.exceptions import InputError
+from tables_of_cases import every_line
 
 NAN = math.nan
 
@@ -30,7 +31,7 @@ def objects(*values):
     return array
 
 
-@pytest.mark.parametrize(
+@every_line(
     "y",
     [
         [1, 0],
@@ -53,7 +54,7 @@ def test_labels_from_every_container_are_one_array(y):
     assert labels.tolist() == [1, 0]
 
 
-@pytest.mark.parametrize(
+@every_line(
     "y",
     [
         ["no", "yes"],
@@ -75,7 +76,7 @@ def test_mixed_labels_keep_their_types():
     assert read_labels([1, "1"], "y").tolist() == [1, "1"]
 
 
-@pytest.mark.parametrize(
+@every_line(
     "y",
     [
         ["no", None, NAN],
@@ -97,8 +98,8 @@ def test_infinite_labels_are_refused():
         read_labels([1.0, np.inf], "y")
 
 
-@pytest.mark.parametrize(
-    ("y", "words"),
+@every_line(
+    "y, words",
     [
         (np.zeros((2, 2)), r"y must be one-dimensional.*shape \(2, 2\)"),
         (1, r"y must be one-dimensional.*shape \(\)"),
@@ -118,7 +119,7 @@ def test_wrong_lengths_name_both_numbers():
         check_length([1, 0], "y", 3)
 
 
-@pytest.mark.parametrize(
+@every_line(
     "y",
     [
         pd.Series([True, False]),

@@ -18,6 +18,7 @@ from commod._data.frames import (
 )
 from commod._data.tables import FreeNames
 from commod.updates._frame_rows import Lines
+from tables_of_cases import every_line
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 TEXTS = ["", " ", "a", "A", "a ", "'", '"', "\\", "\\n", "\n", "\t", "\0", "a\0b", "é", "e\u0301"]
@@ -80,14 +81,14 @@ def largest(slots):
     step=st.sampled_from([1.0, 7.0, 10.0, 1000.0, 4096.0, 0.01, 0.25, 1e-6, 1e9]),
     start=st.sampled_from([0.0, 10_000.0, -500.0]),
 )
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10)
 def test_numbers_are_spread_over_the_slots(n, step, start):
     n_slots, _, slots = number_slots([start + step * i for i in range(n)])
     assert slots.min() >= 0 and slots.max() < n_slots
     assert largest(slots) <= 8 * VALUES_PER_SLOT
 
 
-@pytest.mark.parametrize("n", [25, 5000, 50_000])
+@every_line("n", [25, 5000])
 def test_texts_are_spread_over_the_slots(n):
     n_slots, slots = text_slots([f"town {i}" for i in range(n)])
     assert slots.max() < n_slots

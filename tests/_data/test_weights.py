@@ -11,6 +11,7 @@ import pytest
 
 from commod._data.labels import check_weights
 from commod.exceptions import InputError
+from tables_of_cases import every_line
 
 NAN = math.nan
 
@@ -25,7 +26,7 @@ def test_no_weights_are_ones():
     assert check_weights(None, 3).tolist() == [1.0, 1.0, 1.0]
 
 
-@pytest.mark.parametrize(
+@every_line(
     "weight",
     [
         [2, 0],
@@ -42,8 +43,8 @@ def test_weights_from_every_container(weight):
     assert weights.tolist() == [2.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    ("weight", "words"),
+@every_line(
+    "weight, words",
     [
         ([1, -1], "negative, NaN or infinite.*at least 0"),
         ([1, NAN], "negative, NaN or infinite"),

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from commod import Audit, audit, report
 from commod._reporting.audit import audit_frame, entry_frame
 from commod.exceptions import DataWarning, InputError, InputTypeError
+from tables_of_cases import every_line
 
 ENGINES = {
     "pandas": lambda data: data,
@@ -149,7 +150,7 @@ row = st.tuples(
 )
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6)
 @given(
     rows=st.lists(row, min_size=1, max_size=40),
     engine=st.sampled_from(["pandas", "polars", "duckdb"]),
@@ -179,12 +180,10 @@ def test_small_tables_of_any_kind(rows, engine, favorable, sensitive, size, thre
 @pytest.mark.parametrize(
     ("engine", "kind"),
     [
-        ("pandas", "category"),
         ("pyarrow", "category"),
         ("duckdb", "text"),
         ("polars lazy", "boolean"),
         ("pandas", "float"),
-        ("duckdb", "float"),
     ],
     indirect=["engine"],
 )
@@ -207,7 +206,7 @@ def test_labels_and_groups_of_any_kind(engine, kind):
     assert_same(result, of_arrays(data, **SCORED, **labels))
 
 
-@pytest.mark.parametrize(("kind", "same"), [("DECIMAL(3, 1)", float), ("HUGEINT", int)])
+@every_line("kind, same", [("DECIMAL(3, 1)", float), ("HUGEINT", int)])
 def test_decimal_and_huge_integers_of_sql_are_read(kind, same):
     data = people(1)
     native = ENGINES["duckdb"](data).select(
@@ -285,7 +284,7 @@ KINDS = {
 
 @pytest.mark.parametrize(
     ("kind", "as_nan"),
-    [("pandas", True), ("polars", True), ("pyarrow", False), ("duckdb", True), ("duckdb", False)],
+    [("polars", True), ("pyarrow", False), ("duckdb", True)],
 )
 def test_rows_without_any_decision_are_left_out_and_counted(kind, as_nan):
     data = people()
@@ -300,8 +299,8 @@ def test_rows_without_any_decision_are_left_out_and_counted(kind, as_nan):
     assert result.n == 597
 
 
-@pytest.mark.parametrize(
-    ("column", "message", "of_nan", "of_null"),  # two kinds of frames: one with NaN, one with null
+@every_line(
+    "column, message, of_nan, of_null",  # two kinds of frames: one with NaN, one with null
     [
         (
             "old",
@@ -378,7 +377,7 @@ def test_a_lazy_frame_is_never_collected_row_by_row():
     assert tables and max(map(len, tables)) <= 5000 / 20
 
 
-@pytest.mark.parametrize("engine", ["pandas", "duckdb"], indirect=True)
+@pytest.mark.parametrize("engine", ["duckdb"], indirect=True)
 def test_a_value_per_person_is_refused_and_stays_inside(engine, brought, monkeypatch):
     data = people().assign(id=range(600))
     monkeypatch.setattr(entry_frame, "MAX_CELLS", 500)
@@ -410,7 +409,7 @@ def test_the_digest_is_of_the_counts_whatever_the_engine_and_the_order():
     data = people()
     digests = {
         of_frame(make(table), **SCORED).provenance.data_digest
-        for i, make in enumerate(ENGINES.values())
+        for i, make in enumerate([ENGINES["pandas"], ENGINES["polars lazy"], ENGINES["duckdb"]])
         for table in [data.iloc[::-1] if i % 2 else data]
     }
     assert len(digests) == 1
@@ -424,18 +423,16 @@ def test_the_digest_is_of_the_counts_whatever_the_engine_and_the_order():
 
 
 def test_reports_are_written(tmp_path):
-    for options in (COLUMNS, SCORED):
-        result = of_frame(people(), **options)
-        for name in ("report.html", "report.md", "report.json"):
-            text = report(result, tmp_path / name).read_text()
-            assert "not made" in text and "inside the dataframe engine" in text
+    for options, name in ((COLUMNS, "report.html"), (SCORED, "report.md"), (SCORED, "report.json")):
+        text = report(of_frame(people(), **options), tmp_path / name).read_text()
+        assert "not made" in text and "inside the dataframe engine" in text
 
 
 # -- what comes in --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
+@every_line(
+    "options, message",
     [
         ({"before": "odl"}, "before: no column 'odl' in the frame (columns: race, sex, truth"),
         ({"before": "odl"}, "Did you mean 'old'?"),
@@ -466,13 +463,13 @@ def test_what_cannot_be_audited_is_refused_with_a_way_out(options, message):
         of_frame(data, **{**COLUMNS, **options})
 
 
-@pytest.mark.parametrize("native", [np.ones((3, 3)), {"old": [1]}, None, pd.Series([1]), "file"])
+@every_line("native", [np.ones((3, 3)), {"old": [1]}, None, pd.Series([1]), "file"])
 def test_what_is_no_frame_is_refused(native):
     with pytest.raises(InputTypeError, match=f"frame must be .*; got {type(native).__name__}"):
         of_frame(native, **COLUMNS)
 
 
-@pytest.mark.parametrize("engine", ["pandas", "polars lazy", "duckdb"], indirect=True)
+@pytest.mark.parametrize("engine", ["polars lazy", "duckdb"], indirect=True)
 def test_frames_without_rows_decisions_or_clear_names_are_refused(engine):
     data = people()
     with pytest.raises(InputError, match="frame has 0 rows"):

@@ -27,17 +27,11 @@ from commod._statistics.intervals import share_interval
 from commod._text import points
 from commod.datasets import make_biased
 from commod.exceptions import InputError
-from commod.rivals import (
-    BayesPlugIn,
-    FairScoreTransformer,
-    MinimalFlip,
-    ModifiedNaiveBayes,
-    RejectOption,
-    WassersteinPostProcessing,
-)
+from commod.rivals import FairScoreTransformer, MinimalFlip
 from commod.scorecard import Scorecard
 from commod.updates._promise import split_in_halves
 from quick_updates import quick_control
+from tables_of_cases import every_line
 
 N = 900
 
@@ -165,7 +159,7 @@ def test_segments_are_those_of_the_decisions_on_columns_that_r_may_read(update, 
 
 
 def test_many_rows_in_pieces_are_the_same(update, why, new, monkeypatch):
-    monkeypatch.setattr("commod._reporting.explain.decisions.CHUNK", 77)
+    monkeypatch.setattr("commod._reporting.explain.decisions.CHUNK", 400)
     pieces = explain(update, new)
     assert np.array_equal(pieces.ratio, why.ratio)
     assert pieces.concept_of(range(N)).tolist() == why.concept_of(range(N)).tolist()
@@ -355,8 +349,9 @@ def test_a_category_that_decides_is_a_reason():
     why, rows = explain(update, X), np.flatnonzero(smoker)
     rows = rows[why.gain[rows]]
     assert len(rows) > 20
-    for row, text in zip(rows.tolist(), why.reasons(rows), strict=True):
-        assert "smoker = True (−" in text
+    reasons = why.reasons(rows)
+    assert all("smoker = True (−" in text for text in reasons)
+    for row, text in zip(rows[:5].tolist(), reasons, strict=False):
         assert text.split("; ")[0] in why.person(row).sentence
     # it is the same update with points for not smoking and next to none for smoking
     card = update.scorecard_
@@ -420,22 +415,24 @@ def test_what_would_have_changed_a_decision_really_changes_it(update, people, ne
 
 def test_a_smaller_change_of_a_number_would_not_do(simple, new, plain):
     low, high = new["age"].min(), new["age"].max()
-    signs = set()
+    signs, nearer_rows, after = set(), [], []
     for row in some_rows(plain):
         for other in plain.person(row).kept_by:
             if other.column == "age":
                 here = new["age"].iloc[row]
                 nearer = other.value + np.sign(here - other.value)
-                assert simple.predict(edited(new, row, "age", nearer))[0] == plain.y_after[row]
+                nearer_rows.append(edited(new, row, "age", nearer))
+                after.append(plain.y_after[row])
                 sign = "≥" if other.value > here else "≤"
                 assert other.text == f"age {sign} {other.value:.0f}"
                 assert other.is_seen == (low <= other.value <= high)
                 signs.add(sign)
+    assert simple.predict(pd.concat(nearer_rows)).tolist() == after
     assert signs == {"≥", "≤"}
 
 
 def test_no_column_that_could_keep_a_decision_is_left_out(simple, new, plain):
-    rows = np.flatnonzero(plain.changed)[:25]
+    rows = np.flatnonzero(plain.changed)[:12]
     decided = {t: simple.predict(new.iloc[rows].assign(town=t)) for t in ("Oslo", "Rome", "Bern")}
     for i, row in enumerate(rows.tolist()):
         keeping = [town for town, after in decided.items() if after[i] == plain.y_before[row]]
@@ -488,7 +485,7 @@ def test_a_person_alone_is_explained_alike(simple, new, plain):
     assert any(not a.is_seen for a in alone.kept_by)
 
 
-@pytest.mark.parametrize("row", [-1, N, "first", 1.5])
+@every_line("row", [-1, N, "first", 1.5])
 def test_rows_that_do_not_exist(row, plain):
     with pytest.raises(InputError, match="rows must be positions from 0 to 899"):
         plain.person(row)
@@ -569,16 +566,18 @@ def test_the_text_says_where_no_rule_describes_a_direction(new):
 # -- what was asked -------------------------------------------------------------------------------
 
 
+ASKED = {"target": 0.8, "max_changes": 0.5, "direction": "gains_only", "max_volume_change": 1}
+
+
 def test_the_request_is_what_was_asked_in_plain_python(rows, new):
-    update = fit(rows, target=0.8, max_changes=0.5, direction="gains_only", max_volume_change=1)
+    update, new = fit(rows, **ASKED), new.head(50)
     request = explain(update, new).request
     assert (request.constraints, request.target) == ("demographic_parity", 0.8)
     assert (request.direction, request.max_changes) == ("gains_only", 0.5)
     assert (request.max_accuracy_loss, request.max_volume_change) == (None, 1.0)
     assert (request.pos_label, request.favorable_label, request.threshold) == (1, 1, 0.5)
     assert type(request.pos_label) is int
-    defaults = explain(fit(rows), new).request
-    assert defaults.target == 0.8
+    assert fit(rows).request().target == 0.8
     budget = explain(fit(rows, max_changes=0.05), new).request
     assert (budget.target, budget.max_changes) == (None, 0.05)
 
@@ -646,7 +645,7 @@ def reading(rows):
 def test_alternatives_hold_although_the_base_model_reads_the_column_too(reading):
     update, X = reading
     why = explain(update, X)
-    rows = [*np.flatnonzero(why.changed)[:12], *np.flatnonzero(~why.changed)[:8]]
+    rows = [*np.flatnonzero(why.changed)[:6], *np.flatnonzero(~why.changed)[:4]]
     people = [why.person(int(row)) for row in rows]
     for person in people:
         assert person.score == "asked"
@@ -678,7 +677,7 @@ def test_polars_and_arrays_are_asked_alike(reading, biased):
     array = LogisticRegression().fit(numbers.to_numpy(), y)
     debiaser = quick_control(array, target=0.9).fit(numbers.to_numpy(), y, sensitive_features=s)
     why = explain(debiaser, numbers.to_numpy())
-    people = [why.person(int(row)) for row in np.flatnonzero(why.changed)[:10]]
+    people = [why.person(int(row)) for row in np.flatnonzero(why.changed)[:4]]
     assert {person.score for person in people} == {"asked"}
     for person in people:
         for a in person.kept_by:
@@ -777,17 +776,7 @@ def test_labels_that_name_no_row_or_several(simple, new):
         explain(simple, pl.from_pandas(new)).person(id="a")
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        RejectOption,
-        MinimalFlip,
-        BayesPlugIn,
-        FairScoreTransformer,
-        WassersteinPostProcessing,
-        ModifiedNaiveBayes,
-    ],
-)
+@pytest.mark.parametrize("kind", [MinimalFlip, FairScoreTransformer])  # with groups and without
 def test_rivals_are_described_by_their_decisions(biased, kind):
     model, X, y, s = biased
     update = kind(model, strength=0.5).fit(X, y, sensitive_features=s)
@@ -836,8 +825,8 @@ def test_labels_of_a_pair(new):
         explain(None, new, y_before=after, y_after=before)
 
 
-@pytest.mark.parametrize(
-    ("how", "message"),
+@every_line(
+    "how, message",
     [
         ({}, "Without an update, pass the decisions"),
         ({"y_before": [1] * N}, "Without an update, pass the decisions"),
@@ -846,7 +835,6 @@ def test_labels_of_a_pair(new):
         ({"y_before": [1] * N, "y_after": [0] * N, "favorable_label": 5}, "favorable_label=5 is"),
         ({"y_before": [1] * N, "y_after": [0] * N, "level": 95}, "level=95 must lie between"),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, dict) else value,
 )
 def test_arguments_of_a_pair_that_make_no_sense(new, how, message):
     with pytest.raises(InputError, match=message):
@@ -862,7 +850,7 @@ def test_arguments_that_do_not_go_with_an_update(simple, new, biased):
         explain(biased[0], biased[1])
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     edges=st.lists(st.integers(-400, 400), min_size=1, max_size=6, unique=True),
     value=st.none() | st.integers(-500, 500),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 
+import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -111,12 +112,6 @@ def test_groups_without_a_curve_say_why(result):
     assert len(said) == 1 and "few" in said[0] and "one label" in said[0]
 
 
-@pytest.mark.parametrize("measure", [audited, counted])
-def test_people_of_hidden_groups_change_nothing(measure):
-    first, second = (measure(people(tiny=tiny)) for tiny in (0, 1))
-    assert first.roc == second.roc
-
-
 def test_five_people_lie_between_two_points_of_a_curve(rows, result):
     for group in result.roc.groups:
         for curve in (group.curve_before, group.curve_after):
@@ -192,7 +187,8 @@ def test_many_groups_are_cut_and_said():
 
 def test_bins_of_an_engine_give_intervals_that_include_their_error():
     rows = people(2, sizes={"a": 3000, "b": 2000})
-    exact, binned = audited(rows).roc, counted(rows).roc
+    exact, by_bins = audited(rows).roc, counted(rows)
+    binned = by_bins.roc
     assert exact.n_bins is None and 20 <= binned.n_bins <= 1000
     for group, other in zip(exact.groups, binned.groups, strict=True):
         assert (group.name, group.n_positive) == (other.name, other.n_positive)
@@ -204,17 +200,16 @@ def test_bins_of_an_engine_give_intervals_that_include_their_error():
     first, second = exact.largest_after.gap.area, binned.largest_after.gap.area
     assert second.low <= first.value <= second.high
     assert first.value == pytest.approx(second.value, abs=0.01)
-    assert any(f"{binned.n_bins:,} bins" in text for text in counted(rows).not_known)
+    assert any(f"{binned.n_bins:,} bins" in text for text in by_bins.not_known)
     few = counted(people(sizes={"a": 40, "b": 30}))
     assert few.roc is None and any("Too few people" in text for text in few.not_known)
 
 
-@pytest.mark.parametrize("engine", ["polars", "duckdb"])
-def test_engines_count_the_same_bins(engine):
-    rows = people(3, sizes={"a": 500, "b": 300}).reset_index(drop=True)
-    library = pytest.importorskip(engine)
-    table = library.from_pandas(rows).lazy() if engine == "polars" else library.from_df(rows)
-    assert counted(table).roc == counted(rows).roc
+def test_engines_count_the_same_bins():
+    rows = people(3, sizes={"a": 250, "b": 150}).reset_index(drop=True)
+    expected = counted(rows).roc
+    assert counted(pl.from_pandas(rows).lazy()).roc == expected
+    assert counted(duckdb.from_df(rows)).roc == expected
 
 
 # -- where people read it --------------------------------------------------------------------------
@@ -244,5 +239,3 @@ def test_the_command_line_prints_areas_by_group(rows, tmp_path):
     assert printed.exit_code == 0, printed.output
     assert "After the update, the largest area between the ROC curves" in printed.output
     assert "AUC before" in printed.output
-    plain = CliRunner().invoke(app, [*command, "--json"])
-    assert json.loads(plain.stdout)["audit"]["roc"]["reference"] == "a"

@@ -83,7 +83,7 @@ def rounded(value):
     return float(f"{value:.12g}") if isinstance(value, float) else value
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4)
 @given(
     st.integers(0, 999), st.integers(1, 4), st.integers(0, 4), st.sampled_from(["rows", "frame"])
 )
@@ -194,7 +194,7 @@ def test_a_trade_off_counts_the_people_that_the_audit_counts():
     found = set()
     for y in (rows["y"], rows["y"].where(~is_hidden, 1 - rows["y"])):
         with pytest.warns(Warning):
-            curve = frontier(update, X, y, sensitive_features=rows["group"], targets=[0.5, 0.9])
+            curve = frontier(update, X, y, sensitive_features=rows["group"], targets=[0.9])
         found.add(repr(curve.trade_off()))
         assert curve.trade_off().n_rows == published(rows, "rows")[0].n == 59
         assert curve.frame()["n_changes"].max() <= 59

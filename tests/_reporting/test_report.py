@@ -19,6 +19,7 @@ from commod._record.plain import to_plain
 from commod._reporting.render.page import first_step, render_html, render_markdown, report
 from commod._reporting.render.texts import NO_PROOF, target_state
 from commod.exceptions import InputError, InputTypeError
+from tables_of_cases import every_line
 
 FULL = audits.audit()
 STEPS = audits.trade_off()
@@ -61,8 +62,13 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def page():
-    return Page(render_html(FULL, STEPS))
+def html():
+    return render_html(FULL, STEPS)
+
+
+@pytest.fixture(scope="module")
+def page(html):
+    return Page(html)
 
 
 @pytest.fixture(scope="module")
@@ -133,24 +139,24 @@ def test_the_table_of_steps_has_every_step(page, markdown):
             assert f"{step.limit:.1%}" in text
 
 
-@pytest.mark.parametrize(
-    ("found", "trade_off"),
-    [
-        (FULL, STEPS),
-        (FULL, audits.randomised()),
-        (FULL, audits.trade_off(0)),
-        (audits.bare(), audits.randomised()),
-        (audits.bare(), None),
-    ],
-)
-def test_undefined_numbers_are_never_written_as_code(found, trade_off):
-    text = Page(render_html(found, trade_off)).text + render_markdown(found, trade_off)
+def without_code(text):
     text = re.sub("None( was found|: every)", "", text)
-    assert re.findall(r"\b(nan|NaN|None|null|inf|Infinity)\b", text) == []
+    return re.findall(r"\b(nan|NaN|None|null|inf|Infinity)\b", text) == []
+
+
+def test_undefined_numbers_are_never_written_as_code(page, markdown):
+    assert without_code(page.text + markdown)
+    for found, trade_off in (
+        (FULL, audits.randomised()),
+        (audits.bare(), audits.trade_off(0)),
+    ):
+        assert without_code(Page(render_html(found, trade_off)).text)
+        assert without_code(render_markdown(found, trade_off))
 
 
 def test_what_is_absent_is_said():
     text = Page(render_html(audits.bare())).text
+    assert without_code(text) and without_code(render_markdown(audits.bare()))
     for said in (
         "No labels were given",
         "No rules are known",
@@ -165,11 +171,10 @@ def test_what_is_absent_is_said():
         "not known: the audit was given decisions, not the update",
     ):
         assert said in text
-    assert Page(render_html(audits.bare())).text.count("not known") > 10
+    assert text.count("not known") > 10
 
 
-def test_every_interval_says_its_level_and_its_rows():
-    html = render_html(FULL, STEPS)
+def test_every_interval_says_its_level_and_its_rows(html):
     with_intervals = [
         table
         for table in re.findall(r"<table.*?</table>", html, re.S)
@@ -212,7 +217,6 @@ def test_most_changes_being_losses_is_told_first_with_what_gains_alone_would_tak
     assert "433 gains" in notice and "451 gains" in notice
     assert html.index("Most of the changes are losses") < html.index('id="who"')
     gains = replace(FULL, notice=None)
-    assert "Most of the changes are losses" not in render_html(gains)
     assert "Most of the changes are losses" not in render_markdown(gains)
 
 
@@ -258,10 +262,10 @@ def test_the_title_of_a_notebook_page_comes_before_its_sentences():
 
 
 def test_thousands_of_groups_do_not_fill_the_page():
-    groups = tuple(replace(FULL.groups[0], name=f"g{i}", compared=i > 4990) for i in range(5000))
+    groups = tuple(replace(FULL.groups[0], name=f"g{i}", compared=i > 990) for i in range(1000))
     html = render_html(replace(FULL, groups=groups))
     assert len(html) < 1_000_000
-    assert "g4999" in html and "4,940 more groups are in the audit" in html
+    assert "g999" in html and "940 more groups are in the audit" in html
 
 
 def test_whether_the_group_is_read_is_said_as_it_is():
@@ -271,7 +275,7 @@ def test_whether_the_group_is_read_is_said_as_it_is():
         (None, "Whether the update sees the sensitive features when it decides is not known"),
     ):
         found = replace(FULL, provenance=replace(FULL.provenance, reads_group=reads))
-        assert words in Page(render_html(found)).text
+        assert words in render_markdown(found).replace("\\", "")
 
 
 def test_a_frontier_of_another_constraint_or_of_other_rows_is_told(tmp_path):
@@ -293,7 +297,7 @@ def test_one_line_has_what_was_asked_expected_and_measured(page, markdown):
     budget = replace(FULL, request=replace(FULL.request, target=None))
     assert "P-rule: expected 0.807 on new people, measured" in render_markdown(budget)
     without = replace(FULL, expected=None)
-    assert "on new people" not in Page(render_html(without)).text
+    assert "on new people" not in render_markdown(without)
 
 
 def test_the_first_screen_says_rates_by_group_in_plain_words(page):
@@ -320,11 +324,10 @@ def test_the_total_scorecard_stands_beside_the_concepts_and_signs_are_told():
     assert "Points below 0 push towards a change" in why
 
 
-def test_the_report_says_where_points_can_be_changed():
-    for rendered in (render_html, render_markdown):
-        sentence = "Points cannot be changed in this file: it has no rows"
-        assert sentence in rendered(FULL)
-        assert sentence not in rendered(replace(FULL, card=None))
+def test_the_report_says_where_points_can_be_changed(page, markdown):
+    sentence = "Points cannot be changed in this file: it has no rows"
+    assert sentence in page.text and sentence in markdown
+    assert sentence not in render_markdown(replace(FULL, card=None))
 
 
 def test_the_slider_starts_at_what_was_asked_for():
@@ -336,14 +339,15 @@ def test_the_slider_starts_at_what_was_asked_for():
 # Hostile text -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["all", "closing", "attribute", "controls", "json", "long word"])
-def test_hostile_names_are_inert_and_readable_in_html(name, page):
+@pytest.mark.parametrize("where", ["a line in each table", "every other place"])
+def test_hostile_names_are_inert_and_readable_in_html(where, page):
     """All names have a line in each table; those who may break out are in every other place too."""
-    if name == "all":
+    if where == "a line in each table":
         texts = list(audits.HOSTILE.values())
         found = Page(render_html(*audits.hostile_together(texts)))
     else:
-        texts = [audits.HOSTILE[name]]
+        names = ("closing", "attribute", "controls", "json")
+        texts = ["".join(audits.HOSTILE[name] for name in names)]
         found = Page(render_html(*audits.hostile(texts[0])))
     assert found.kinds <= page.kinds  # no element and no attribute came from a name
     for tag, attributes in found.elements:
@@ -359,9 +363,11 @@ def test_hostile_names_are_inert_and_readable_in_html(name, page):
     assert len(found.raw["script"]) == 2
 
 
-@pytest.mark.parametrize("name", audits.HOSTILE)
-def test_hostile_names_are_inert_in_markdown(name):
-    hostile = audits.HOSTILE[name]
+SHORT = "".join(text for text in audits.HOSTILE.values() if len(text) < 1000)
+
+
+@every_line("hostile", [SHORT, audits.HOSTILE["blank"], audits.HOSTILE["markdown"]])
+def test_hostile_names_are_inert_in_markdown(hostile):
     text = render_markdown(*audits.hostile(hostile), audits.shipped(hostile))
     text, _, block = text.partition("\n<!-- commod-report ")
     assert not re.search("[<>&]", block.removesuffix(" -->\n"))
@@ -380,9 +386,8 @@ def test_hostile_names_are_inert_in_markdown(name):
     assert 15 <= len(heads) <= 20
 
 
-@pytest.mark.parametrize("name", audits.HOSTILE)
-def test_hostile_names_survive_json(name, tmp_path):
-    made, steps = audits.hostile(audits.HOSTILE[name])
+def test_hostile_names_survive_json(tmp_path):
+    made, steps = audits.hostile_together(list(audits.HOSTILE.values()))
     place = report(made, tmp_path / "a.json", frontier=steps)
     assert Audit.from_json(place.read_text("utf-8")) == made
 
@@ -393,9 +398,8 @@ def test_names_that_cannot_be_encoded_are_written(tmp_path):
         assert report(made, tmp_path / f"a.{suffix}", frontier=steps).read_text("utf-8")
 
 
-@pytest.mark.parametrize("name", audits.HOSTILE)
-def test_hostile_names_are_inert_in_a_snippet(name):
-    text = audits.HOSTILE[name]
+@every_line("text", audits.HOSTILE.values())
+def test_hostile_names_are_inert_in_a_snippet(text):
     benign = Page(_text.snippet("t" * 100, ["s"], [("c", ["h"], [["x", 0.5]])]))
     found = Page(_text.snippet(text, [text], [(text, [text], [[text, 0.5]])]))
     assert found.kinds <= benign.kinds
@@ -420,8 +424,7 @@ def test_an_unknown_number_in_a_snippet_is_said():
 # The file -----------------------------------------------------------------------------------------
 
 
-def test_the_page_allows_only_its_own_style_and_script_and_names_no_host(page):
-    html = render_html(FULL, STEPS)
+def test_the_page_allows_only_its_own_style_and_script_and_names_no_host(page, html):
     policy = next(a["content"] for t, a in page.elements if a.get("http-equiv"))
     assert policy.startswith("default-src 'none'; ")
     for kind, content in (("style", page.raw["style"][0]), ("script", page.raw["script"][-1])):
@@ -453,19 +456,18 @@ def test_json_is_the_audit_alone_and_markdown_has_the_steps(tmp_path):
     assert [place.name for place in sorted(tmp_path.iterdir())] == ["audit.json", "audit.md"]
 
 
-def test_a_frontier_is_asked_for_its_trade_off(tmp_path):
+def test_a_frontier_is_asked_for_its_trade_off(tmp_path, html):
     class Frontier:
         def trade_off(self):
             return STEPS
 
     for given in (Frontier(), STEPS):
-        html = report(FULL, tmp_path / "a.HTML", frontier=given).read_text("utf-8")
-        assert html == render_html(FULL, STEPS)
+        assert report(FULL, tmp_path / "a.HTML", frontier=given).read_text("utf-8") == html
     assert report(FULL, str(tmp_path / "b.html")).read_text("utf-8") == render_html(FULL)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "kind", "words"),
+@every_line(
+    "arguments, kind, words",
     [
         ((FULL, "report.pdf"), InputError, r"ends in \.html, \.md or \.json; got 'report\.pdf'"),
         ((FULL, "report"), InputError, r"for example report\.html"),
@@ -476,7 +478,7 @@ def test_a_frontier_is_asked_for_its_trade_off(tmp_path):
     ],
 )
 def test_what_cannot_be_written_is_refused_with_the_way_out(arguments, kind, words, tmp_path):
-    (tmp_path / "folder.html").mkdir()
+    (tmp_path / "folder.html").mkdir(exist_ok=True)
     found, name, *frontier = arguments
     with pytest.raises(kind, match=words):
         report(found, tmp_path / name, frontier=frontier[0] if frontier else None)
@@ -499,8 +501,8 @@ def test_a_failed_write_leaves_the_old_report_and_nothing_else(tmp_path, monkeyp
 
 def test_many_steps_with_long_scorecards_stay_small():
     card = audits.card(n_lines=400)
-    html = render_html(replace(FULL, card=card), audits.trade_off(40, 400))
-    assert len(html.encode()) < 1_000_000  # five times below what is allowed
+    html = render_html(replace(FULL, card=card), audits.trade_off(10, 400))
+    assert len(html.encode()) < 500_000
     assert "388 weaker terms are not shown here" in html
     steps = json.loads(Page(html).raw["script"][0])
     assert all(len(step["card"]) == 13 for step in steps)
@@ -553,7 +555,7 @@ def test_fairer_is_to_the_right_and_targets_are_floors_or_ceilings():
     assert "Target: at most 0.1." in Page(render_html(asked)).text
 
 
-def test_the_same_records_give_the_same_page():
+def test_the_same_records_give_the_same_page(html):
     copy = Audit.from_json(FULL.to_json())
-    assert render_html(copy, STEPS) == render_html(FULL, STEPS)
+    assert render_html(copy, STEPS) == html
     assert isinstance(STEPS, TradeOff)

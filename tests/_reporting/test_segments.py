@@ -20,6 +20,7 @@ from commod._reporting.explain.conditions import (
 from commod._reporting.explain.segments import refine
 from commod._text import shorten
 from commod.exceptions import InputError
+from tables_of_cases import every_line
 
 N = 600
 
@@ -110,8 +111,8 @@ def test_a_planted_rule_is_found_exactly(table):
     assert np.array_equal(segment_of == 0, gain)
 
 
-@pytest.mark.parametrize(
-    ("plant", "text"),
+@every_line(
+    "plant, text",
     [
         (lambda X: X["age"] >= 61, "age ≥ 61"),
         (lambda X: (X["age"] >= 30) & (X["age"] < 37), "30 ≤ age < 37"),
@@ -124,7 +125,6 @@ def test_a_planted_rule_is_found_exactly(table):
         (lambda X: X["is_new"], "is_new = True"),
         (lambda X: X["region"] == "region 7", "region = region 7"),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_one_condition_in_plain_words(table, plant, text):
     table = table.assign(visits=np.arange(N) % 10)
@@ -163,8 +163,7 @@ def test_a_rule_survives_some_noise(table):
     assert best.precision.value > 0.9
 
 
-@pytest.mark.parametrize("share", [0.03, 0.1, 0.3])
-@pytest.mark.parametrize("seed", range(3))
+@every_line("share, seed", [(0.03, 0), (0.1, 1), (0.3, 2)])
 def test_changes_without_a_pattern_have_no_rule(table, share, seed):
     gain = np.random.default_rng(seed).random(N) < share
     assert gains(table, gain)[0].segments == ()
@@ -219,8 +218,8 @@ def test_a_rule_must_be_precise_on_the_sample_and_on_all_rows(monkeypatch):
     assert gains(X, gain)[0].segments[0].text == "k = p"
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
+@every_line(
+    "value, text",
     [
         ("a, b", "k = “a, b”"),
         ("salt and pepper", "k = “salt and pepper”"),
@@ -296,7 +295,7 @@ row = st.tuples(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10)
 @given(st.lists(row, min_size=1, max_size=60))
 def test_counts_equal_those_of_the_conditions_applied_again(rows):
     x, group, flag, before, changed = (list(column) for column in zip(*rows, strict=True))
@@ -307,7 +306,7 @@ def test_counts_equal_those_of_the_conditions_applied_again(rows):
     check_counts(X, gain, loss, before, find_segments(X, gain, loss, before))
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8)
 @given(st.integers(0, 10_000), st.sampled_from([0.0, 0.02, 0.1]), st.integers(80, 400))
 def test_counts_of_rules_that_describe_something(seed, noise, n):
     rng = np.random.default_rng(seed)
@@ -407,7 +406,7 @@ def test_nobody_changes_and_everybody_changes(table):
     assert segment.size == segment.n_changed == (~before).sum()
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 8])
+@every_line("n", [1, 2, 3, 8])
 def test_a_handful_of_rows(n):
     X = pd.DataFrame({"a": np.arange(n), "b": list("abcdefgh")[:n]})
     everyone = gains(X, np.ones(n, dtype=bool))[0].segments[0]

@@ -11,12 +11,13 @@ from commod import Patch
 from commod.cli._options import Options
 from commod.constraints import DemographicParity, EqualizedOdds, MinimumRate
 from commod.exceptions import InputError
+from tables_of_cases import every_line
 
 FIT = ("--label", "y", "--sensitive", "race", "--score-column", "f", "--out", "p.json", "--force")
 
 
-@pytest.mark.parametrize(
-    ("told", "expected"),
+@every_line(
+    "told, expected",
     [
         ({}, [DemographicParity()]),
         ({"at_least": 0.8}, [DemographicParity(ratio=0.8)]),
@@ -33,8 +34,8 @@ def test_options_state_constraints_with_bounds(told, expected):
     assert list(Options(**told).requirements.parts) == expected
 
 
-@pytest.mark.parametrize(
-    ("told", "message"),
+@every_line(
+    "told, message",
     [
         ({"constraint": ["demographic parity >= 0.8"], "at_least": 0.9}, "states its bound"),
         ({"constraint": ["minimum rate"], "at_most": 0.3}, "State --at-least"),

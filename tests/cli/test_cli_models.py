@@ -8,6 +8,7 @@ import pickle
 import sys
 import warnings
 import zipfile
+from itertools import product
 
 import joblib
 import numpy as np
@@ -38,6 +39,7 @@ from commod._io.untrusted import MODEL_TYPES
 from commod.cli._models import load_model
 from commod.exceptions import BaseModelError, InputError
 from quick_updates import quick_control
+from tables_of_cases import every_line
 
 skops = pytest.importorskip("skops.io")
 RNG = np.random.default_rng(0)
@@ -63,25 +65,23 @@ def saved(model, path):
 # skops and pickles
 
 
-@pytest.mark.parametrize(
-    "model",
+@every_line(
+    "model, suffix",
     [
-        LogisticRegression(),
-        RidgeClassifier(),
-        GradientBoostingClassifier(n_estimators=3),
-        HistGradientBoostingClassifier(max_iter=3),
-        KNeighborsClassifier(),
+        (LogisticRegression(), ".PICKLE"),
+        (RidgeClassifier(), ".pkl"),
+        (GradientBoostingClassifier(n_estimators=3), ".skops"),
+        (HistGradientBoostingClassifier(max_iter=3), ".skops"),
+        (KNeighborsClassifier(), ".joblib"),
     ],
-    ids=lambda m: type(m).__name__,
 )
-@pytest.mark.parametrize("suffix", [".skops", ".joblib", ".pkl", ".PICKLE"])
 def test_a_model_comes_back_as_it_was_saved(tmp_path, model, suffix):
     model = clone(model).fit(X, Y)
     loaded = load_model(saved(model, tmp_path / f"m{suffix}"), trust=["pickle"])
     assert np.array_equal(loaded.predict(X), model.predict(X))
 
 
-@pytest.mark.parametrize("suffix", [".joblib", ".pkl", ".pickle"])
+@every_line("suffix", [".joblib", ".pkl", ".pickle"])
 def test_a_pickle_is_not_touched_without_trust(tmp_path, suffix):
     path = tmp_path / f"m{suffix}"
     path.write_bytes(b"cos\nsystem\n(S'touch " + os.fsencode(tmp_path / "owned") + b"'\ntR.")
@@ -98,15 +98,15 @@ def test_types_that_may_be_unsafe_are_listed_and_can_be_allowed(tmp_path):
     assert load_model(path, trust=["posixpath.basename"]).steps[0][1].func is os.path.basename
 
 
-@pytest.mark.parametrize("function", [np.load, np.testing.rundocs])
+@every_line("function", [np.load, np.testing.rundocs])
 def test_functions_of_numpy_are_not_safe_for_being_of_numpy(tmp_path, function):
     model = make_pipeline(FunctionTransformer(function), LogisticRegression())
     with pytest.raises(InputError, match="not known to be safe: numpy"):
         load_model(saved(model, tmp_path / "m.skops"))
 
 
-@pytest.mark.parametrize(
-    ("loader", "name"),
+@every_line(
+    "loader, name",
     [
         ("ListNode", "sklearn.utils._testing.TempMemmap"),
         ("ConstructorFromReduceNode", "sklearn.utils._testing.TempMemmap"),
@@ -141,7 +141,7 @@ def test_every_type_that_is_allowed_in_a_model_exists_and_is_a_class():
     assert len(absent) <= 3, absent  # scikit-learn adds and renames a few between versions
 
 
-@pytest.mark.parametrize(
+@every_line(
     "model",
     [
         CalibratedClassifierCV(LogisticRegression(), method="isotonic"),
@@ -154,7 +154,6 @@ def test_every_type_that_is_allowed_in_a_model_exists_and_is_a_class():
         VotingClassifier([("a", LogisticRegression()), ("b", GaussianNB())], voting="soft"),
         make_pipeline(SimpleImputer(), KBinsDiscretizer(3), LogisticRegression()),
     ],
-    ids=lambda m: type(m).__name__,
 )
 def test_usual_models_need_no_trust(tmp_path, model):
     with warnings.catch_warnings():
@@ -164,8 +163,13 @@ def test_usual_models_need_no_trust(tmp_path, model):
     assert np.array_equal(loaded.predict(X), model.predict(X))
 
 
-@pytest.mark.parametrize("suffix", [".skops", ".joblib", ".pkl", ".onnx"])
-@pytest.mark.parametrize("content", [b"junk that is no model", b"PK\x03\x04", b"\x80\x04\x95"])
+@every_line(
+    "suffix, content",
+    product(
+        [".skops", ".joblib", ".pkl", ".onnx"],
+        [b"junk that is no model", b"PK\x03\x04", b"\x80\x04\x95"],
+    ),
+)
 def test_a_damaged_file_is_one_sentence(tmp_path, suffix, content):
     path = tmp_path / f"m{suffix}"
     path.write_bytes(content)
@@ -174,7 +178,7 @@ def test_a_damaged_file_is_one_sentence(tmp_path, suffix, content):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("suffix", [".skops", ".joblib"])
+@every_line("suffix", [".skops", ".joblib"])
 def test_a_file_that_is_cut_off(tmp_path, suffix):
     path = tmp_path / f"m{suffix}"
     saved(LogisticRegression().fit(X, Y), path)
@@ -216,8 +220,8 @@ def test_a_pickle_of_a_package_that_is_not_here(tmp_path):
         load_model(path, trust=["pickle"])
 
 
-@pytest.mark.parametrize(
-    ("thing", "name"),
+@every_line(
+    "thing, name",
     [
         (LinearRegression().fit(X, Y), "LinearRegression"),
         ({"model": LogisticRegression().fit(X, Y)}, "dict"),
@@ -231,7 +235,7 @@ def test_what_does_not_score_is_refused(tmp_path, thing, name):
         load_model(saved(thing, tmp_path / "m.pkl"), trust=["pickle"])
 
 
-@pytest.mark.parametrize(("suffix", "package"), [(".skops", "skops.io"), (".onnx", "onnxruntime")])
+@every_line("suffix, package", [(".skops", "skops.io"), (".onnx", "onnxruntime")])
 def test_a_package_that_is_not_installed_is_named_with_its_extra(
     tmp_path, monkeypatch, suffix, package
 ):
@@ -252,9 +256,14 @@ def onnx_file(model, path, example, **options):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("zipmap", [True, False])
-@pytest.mark.parametrize("labels", [[0, 1], [3, 7], ["no", "yes"]])
-@pytest.mark.parametrize("kind", [LogisticRegression, KNeighborsClassifier])
+@every_line(
+    "zipmap, labels, kind",
+    [
+        (True, [0, 1], LogisticRegression),
+        (False, [3, 7], KNeighborsClassifier),
+        (True, ["no", "yes"], LogisticRegression),
+    ],
+)
 def test_an_onnx_matrix_model_scores_as_the_original(tmp_path, zipmap, labels, kind):
     model = kind().fit(X, np.array(labels)[Y])
     path = onnx_file(model, tmp_path / "m.onnx", X[:1], options={"zipmap": zipmap})
@@ -345,7 +354,7 @@ def test_an_onnx_model_without_probabilities(tmp_path):
         load_model(tmp_path / "m.onnx")
 
 
-@pytest.mark.parametrize("shape", [[None], [None, 1]])
+@every_line("shape", [[None], [None, 1]])
 def test_an_onnx_model_of_one_score(tmp_path, shape):
     onnx = pytest.importorskip("onnx")
     helper, proto = onnx.helper, onnx.TensorProto

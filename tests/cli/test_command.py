@@ -21,6 +21,7 @@ from commod.cli._command import (
 )
 from commod.exceptions import InputError
 from commod.metrics._constraint import CONSTRAINTS
+from tables_of_cases import every_line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +68,8 @@ def test_the_help_has_a_panel_with_types_and_defaults():
     assert "--no-is-iced" not in text
 
 
-@pytest.mark.parametrize(
-    ("parameter", "expected"),
+@every_line(
+    "parameter, expected",
     [
         ("layers", "--layers: wrong"),
         ("y", "--label: wrong"),

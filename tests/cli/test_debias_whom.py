@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 
 import pandas as pd
 import pytest
 
 from commod import ControlledDebiaser, Patch, ScoreColumn
-from commod.patch.content import term_points_of
 
 pytest.importorskip("duckdb")
 
@@ -49,33 +47,6 @@ def test_the_scorecard_has_twelve_lines_unless_all_are_asked_for(folder, call, m
     for told, most in (((), 12), (("--max-lines", "0"), None)):
         call("debias", "train.csv", *TOLD, *told)
         assert (given["max_lines"], given["borderline"], given["points"]) == (most, 0.25, "auto")
-
-
-def test_points_may_be_whole_numbers_of_a_few_lines(folder, call):
-    told = ("--points", "integers", "--max-lines", "4", "--target-on", "fit_rows")
-    code, _, err = call("debias", "train.csv", *TOLD, *told, "--out", "whole.json")
-    assert code == 0, err
-    content = Patch.load("whole.json").content
-    assert content.asked.points == "integers"
-    n_lines = 0
-    for column in content.ratio.columns:
-        points = [term.points for term in term_points_of(column)]
-        assert all(float(value).is_integer() for value in points)
-        if column.reads == "category":  # categories with equal points are one line
-            n_lines += len({*points} - {0})
-        else:  # and so are bins in a row
-            n_lines += sum(one != 0 and one != last for last, one in pairwise([0, *points]))
-    assert 1 <= n_lines <= 4
-
-
-def test_more_extra_changes_are_spent_nearer_to_the_threshold(folder, call):
-    distances, quickest = [], ("--target-on", "fit_rows", "--max-lines", "0")
-    for borderline in ("0", "1"):
-        told = (*TOLD, "--borderline", borderline, "--ledger", "l.csv", "--force", *quickest)
-        code, _, err = call("debias", "train.csv", *told)
-        assert code == 0, err
-        distances.append((pd.read_csv("l.csv")["score_before"] - 0.5).abs().mean())
-    assert distances[1] < distances[0]
 
 
 def test_a_wrong_number_or_choice_names_its_option(folder, call):

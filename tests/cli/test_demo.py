@@ -17,6 +17,7 @@ from commod.cli import demo as command
 from commod.cli._options import Options
 from commod.cli.demo import ASCII, NAME_WIDTH, bar_line
 from commod.datasets import load_compas
+from tables_of_cases import every_line
 
 
 def parameters(**stated):
@@ -50,8 +51,8 @@ def audit_of(after, **more):
     return SimpleNamespace(n=1000, level=0.95, fairness=[SimpleNamespace(**fairness)])
 
 
-@pytest.mark.parametrize(
-    ("audit", "sentence", "reason"),
+@every_line(
+    "audit, sentence, reason",
     [
         (audit_of(estimate(0.82, 0.77, 0.87)), "Good news: the target is kept.", "asked was at le"),
         (audit_of(estimate(0.78, 0.73, 0.83)), "The target is missed:", "chance explains the miss"),
@@ -72,7 +73,7 @@ def test_the_first_sentence_is_good_news_or_says_why_not(audit, sentence, reason
     assert reason in text
 
 
-@pytest.mark.parametrize(("pos_label", "rate"), [(1, 0.2), (0, 0.8)])
+@every_line("pos_label, rate", [(1, 0.2), (0, 0.8)])
 def test_false_alarms_are_the_same_whichever_label_counts(pos_label, rate):
     name = "false_positive" if pos_label else "true_positive"
     group = SimpleNamespace(**{f"{name}_{when}": estimate(rate) for when in ("before", "after")})
@@ -88,8 +89,8 @@ def test_no_person_is_in_two_of_the_three_parts():
         assert rows.y.index.equals(rows.X.index) and rows.groups.index.equals(rows.X.index)
 
 
-@pytest.mark.parametrize(
-    ("bar", "cells"),
+@every_line(
+    "bar, cells",
     [
         (("a", 0.5), "#" * 20 + " " * 4 + "|" + " " * 15),
         (("a", 0.25, 0.5), "#" * 10 + "+" * 10 + " " * 4 + "|" + " " * 15),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 import pytest
@@ -14,7 +13,8 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 from commod.exceptions import DataWarning, InputError
 from commod.metrics import abroca, compare_roc_curves, group_auc
-from commod.metrics._roc import ResampledCurves, score_cells
+from commod.metrics._roc import ResampledCurves, ScoreCells, score_cells
+from tables_of_cases import every_line
 
 SCORES = st.sampled_from([-math.inf, -2.5, 0.0, 0.25, 0.5, 1.0, math.inf])
 PEOPLE = st.tuples(st.booleans(), SCORES, st.integers(1, 3))
@@ -32,7 +32,7 @@ def tables(draw, groups="ab"):
     return tuple(np.array(column) for column in zip(*rows, strict=True))
 
 
-def brute_force(first, second, n=20_000):
+def brute_force(first, second, n=4_000):
     """Return the area between scikit-learn's curves by the midpoint rule."""
     t = (np.arange(n) + 0.5) / n
     a, b = (np.interp(t, *roc_curve(*own, drop_intermediate=False)[:2]) for own in (first, second))
@@ -44,7 +44,7 @@ def finite(scores):
     return np.clip(scores, -99, 99)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15)
 @given(table=tables())
 def test_areas_are_those_of_scikit_learn_and_of_brute_force(table):
     y, scores, weight, group = table
@@ -60,7 +60,7 @@ def test_areas_are_those_of_scikit_learn_and_of_brute_force(table):
     }
     given = {"sensitive_features": group, "pos_label": True}
     found = abroca(y, scores, sample_weight=weight, **given)
-    assert found == pytest.approx(brute_force(people["a"], people["b"]), abs=1e-3)
+    assert found == pytest.approx(brute_force(people["a"], people["b"]), abs=3e-3)
     assert found >= abs(areas["a"].value - areas["b"].value) - 1e-12
     unweighted = abroca(
         y[repeated], scores[repeated], sensitive_features=group[repeated], pos_label=True
@@ -68,7 +68,7 @@ def test_areas_are_those_of_scikit_learn_and_of_brute_force(table):
     assert found == pytest.approx(unweighted)  # a weight is a number of people
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12)
 @given(table=tables("abc"))
 def test_the_largest_pair_counts_and_only_the_order_of_scores_does(table):
     y, scores, _, group = table
@@ -112,8 +112,8 @@ def test_a_group_with_one_label_is_named_and_left_out():
     assert math.isnan(alone.largest.value) and alone.against_reference == {}
 
 
-@pytest.mark.parametrize(
-    ("changes", "parameter", "message"),
+@every_line(
+    "changes, parameter, message",
     [
         ({"y_true": None}, "y_true", "Pass the labels"),
         ({"scores": [0.1, math.nan, 0.3, 0.4]}, "scores", "1 missing value in 4 rows"),
@@ -166,15 +166,6 @@ def test_weights_of_two_are_two_people_and_uneven_ones_widen_intervals():
     even = group_auc(y, scores, sensitive_features=group)
     for name in "ab":
         assert areas[name].high - areas[name].low > even[name].high - even[name].low
-
-
-def test_two_groups_of_fifty_thousand_take_less_than_a_second():
-    random = np.random.default_rng(0)
-    y, group = random.integers(0, 2, 100_000), np.repeat(["a", "b"], 50_000)
-    scores = y + random.normal(size=100_000)
-    start = time.perf_counter()
-    compare_roc_curves(y, scores, sensitive_features=group)
-    assert time.perf_counter() - start < 2  # 0.25 s on an idle core
 
 
 # -- intervals -------------------------------------------------------------------------------------
@@ -231,3 +222,48 @@ def test_the_largest_of_many_pairs_is_not_taken_for_a_difference():
         n_clear += largest.area.low > 0
         n_small += resampled.gap(0, 1, 0.95).area.value < largest.area.value
     assert n_clear <= 4 and n_small >= 22
+
+
+def test_defaults_are_those_that_are_documented():
+    random = np.random.default_rng(8)
+    y, scores = random.integers(0, 2, 90), random.random(90).round(1)
+    group = np.repeat(["a", "b", "c"], [20, 40, 30])
+    people = {"sensitive_features": group}
+    told = {"level": 0.95, "n_resamples": 400, "random_state": 0, "pos_label": 1}
+    found = compare_roc_curves(y, scores, **people)
+    assert found == compare_roc_curves(y, scores, **people, **told, reference="b")
+    assert found.reference == "b" and set(found.against_reference) == {"a", "c"}
+    by_weight = compare_roc_curves(y, scores, **people, sample_weight=np.where(group == "a", 5, 1))
+    assert by_weight.reference == "a"
+    areas = group_auc(y, scores, **people)
+    assert areas == found.by_group == group_auc(y, scores, **people, level=0.95, pos_label=1)
+    turned = group_auc(y, -scores, **people, pos_label=0)
+    assert {g: a.value for g, a in turned.items()} == pytest.approx(
+        {g: a.value for g, a in areas.items()}
+    )
+
+
+def test_cells_are_merged_to_at_most_the_number_that_is_asked_for():
+    positive, negative = np.array([4.0, 0, 2, 1, 3]), np.array([0.0, 5, 1, 2, 2])
+    cells = ScoreCells.of_counts(positive, negative)
+    assert cells.merged(5) is cells
+    for n in (4, 2, 1):
+        merged = cells.merged(n)
+        assert 1 <= len(merged.positive) <= n
+        assert (merged.positive.sum(), merged.negative.sum()) == (10, 10)
+        assert merged.area(0.95).value <= 1
+    assert cells.merged(1).area(0.95).value == 0.5
+    # half of the people of each label are in the upper half of the cells, ties at the middle
+    assert cells.merged(2).positive.tolist() == [4.0, 6.0]
+    assert cells.merged(2).negative.tolist() == [5.0, 5.0]
+    one, two = (ScoreCells.of_counts(np.array([n, 0.0]), np.array([1.0, 3.0])) for n in (1.0, 2.0))
+    assert one.area(0.95).low is None and two.area(0.95).low is not None
+
+
+def test_the_number_of_people_of_uneven_weights_is_smaller():
+    weight = np.array([3.0, 1.0, 2.0])
+    (cells,) = score_cells(np.arange(3.0), np.ones(3, dtype=bool), np.zeros(3, np.intp), 1, weight)
+    assert cells.n_positive == pytest.approx(36 / 14) and cells.n_negative == 0
+    assert not cells.has_both and cells.area(0.95).value is None
+    (none,) = score_cells(np.arange(3.0), np.ones(3, bool), np.zeros(3, np.intp), 1, np.zeros(3))
+    assert none.n_positive == 0

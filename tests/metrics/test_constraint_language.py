@@ -31,8 +31,9 @@ from commod.constraints import (
 from commod.exceptions import InputError
 from commod.metrics._constraint import _TOKEN, CONSTRAINTS, FORMS, Constraint, get_constraint
 from commod.metrics._named_constraints import as_object, read_constraints
+from tables_of_cases import every_line
 
-few = settings(max_examples=60, deadline=None)
+few = settings(max_examples=30)
 columns = st.text(min_size=1, max_size=12) | st.sampled_from(
     ["and", "within", "it's", 'a "b"', "pay band", "average", "min_rows=3", "a\\", "80%", "≥"]
 )
@@ -98,8 +99,8 @@ def test_every_form_has_a_name_of_its_own_and_the_old_names_stay():
         assert FORMS[name].metric == constraint.metric
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@every_line(
+    "text, expected",
     [
         ("demographic parity >= 0.8 within department", "DemographicParity(ratio=0.8).within"),
         ("Demographic_Parity ≥ 80 %", "DemographicParity(ratio=0.8)"),
@@ -133,8 +134,8 @@ def test_texts_are_read_with_patience(text, expected):
     assert repr(parse_constraint(text)).startswith(expected)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@every_line(
+    "text, message",
     [
         ("demographic parity <= 0.1", "Write 'demographic parity >= 0.1' or 'demographic parity d"),
         ("equalized odds >= 0.1", "is a ceiling. Write 'equalized odds <= 0.1'"),
@@ -186,7 +187,7 @@ PIECES = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=40), st.sampled_from(["", " "]))
 @pytest.mark.filterwarnings("error")
 def test_any_text_is_a_constraint_that_is_written_as_text_again_or_is_refused(pieces, gap):
@@ -200,7 +201,7 @@ def test_any_text_is_a_constraint_that_is_written_as_text_again_or_is_refused(pi
             assert read_constraints(read.text) == read
 
 
-@pytest.mark.parametrize("piece", ["\\'", '"\\', "'\\\\\\"])
+@every_line("piece", ["\\'", '"\\', "'\\\\\\"])
 def test_a_quote_without_its_other_end_is_looked_for_once(piece):
     """So the work grows with the length of a text, not with its square."""
     assert len(list(_TOKEN.finditer(piece * 400))) <= 3
@@ -210,8 +211,8 @@ def test_a_quote_without_its_other_end_is_looked_for_once(piece):
 # Sentences
 
 
-@pytest.mark.parametrize(
-    ("made", "sentence"),
+@every_line(
+    "made, sentence",
     [
         (
             DemographicParity(ratio=0.8).within("department"),
@@ -279,8 +280,8 @@ def test_constraints_join_flat_and_keep_their_order():
         parity & 0.8
 
 
-@pytest.mark.parametrize(
-    ("make", "parameter", "message"),
+@every_line(
+    "make, parameter, message",
     [
         (lambda: DemographicParity(ratio=80), "ratio", "Write 0.8 for 80 %"),
         (lambda: DemographicParity(ratio=True), "ratio", "must be a number"),
@@ -351,8 +352,8 @@ def test_a_constraint_from_outside_is_kept_as_it_is():
     assert type(part) is FairnessConstraint and part.constraint is toy
 
 
-@pytest.mark.parametrize(
-    ("written", "target", "parameter", "message"),
+@every_line(
+    "written, target, parameter, message",
     [
         (DemographicParity(ratio=0.8), 0.9, "target", "Leave out target, or the bound"),
         ("demographic parity >= 0.8", 0.9, "target", "Leave out target, or the bound"),
@@ -368,7 +369,7 @@ def test_bounds_beside_target_are_refused(written, target, parameter, message):
     assert message in str(error.value) and error.value.parameter == parameter
 
 
-@pytest.mark.parametrize(
+@every_line(
     "data",
     [
         {"bound": 0.8},

@@ -1,13 +1,18 @@
 """People: rows and the lines that count them give the same figures."""
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commod.bounds._general import fewest_changes
 from commod.constraints import parse_constraint
-from commod.metrics._people import People, strata_of
+from commod.exceptions import InputError
+from commod.metrics._constraint import get_constraint
+from commod.metrics._people import People, is_kept, loosened, read_target, strata_of
 
 STATED = [
     "demographic parity >= 0.8",
@@ -87,8 +92,13 @@ def check_equal(found, expected):
         np.testing.assert_allclose(found[name], value, rtol=1e-12, atol=1e-12, err_msg=name)
 
 
-@pytest.mark.parametrize("text", STATED)
-@given(rows=st.lists(person, max_size=30), is_weighted=st.booleans(), with_chances=st.booleans())
+@settings(max_examples=40)
+@given(
+    text=st.sampled_from(STATED),
+    rows=st.lists(person, max_size=30),
+    is_weighted=st.booleans(),
+    with_chances=st.booleans(),
+)
 def test_rows_and_their_counted_lines_give_equal_figures(text, rows, is_weighted, with_chances):
     stated, rows = parse_constraint(text).parts, [*EVERYBODY, *rows]
     with_chances &= all(one.constraint.within is None for one in stated)
@@ -109,3 +119,33 @@ def test_people_of_unknown_groups_count_nowhere():
     known = people_of(stated, EVERYBODY, ones[:-1], weight[:-1], with_chances=False)
     everybody = people_of(stated, rows, ones, weight, with_chances=False)
     check_equal(figures([0.8], *everybody), figures([0.8], *known))
+
+
+@pytest.mark.parametrize(("name", "missed"), [("demographic_parity", 0.7), ("equalized_odds", 0.9)])
+def test_a_bound_that_is_missed_becomes_the_value_that_was_reached(name, missed):
+    constraint = get_constraint(name)
+    assert is_kept(constraint, 0.8, 0.8) and not is_kept(constraint, 0.8, missed)
+    for value, becomes in ((0.8, 0.8), (missed, missed), (np.nan, 0.8), (None, 0.8)):
+        assert loosened(constraint, 0.8, value) == becomes
+    assert not is_kept(constraint, None, 0.8) and not is_kept(constraint, 0.8, None)
+    assert not is_kept(constraint, 0.8, np.nan)
+    assert loosened(constraint, None, 0.5) == 0.5
+
+
+def test_a_target_is_met_by_every_exact_value_that_rounds_to_it():
+    for name, sign in (("demographic_parity", -1), ("equalized_odds", 1)):
+        half = Fraction(0.8) / 2 + Fraction(math.nextafter(0.8, sign * math.inf)) / 2
+        assert read_target(name, 0.8) == read_target(name, np.float32(0.8)) == half
+        assert read_target(name, Fraction(4, 5)) == Fraction(4, 5)
+        assert read_target(name, 1) == 1
+    assert read_target("equalized_odds", 2) == 2 and read_target("equalized_odds", 0) == 0
+    for name, target in (
+        ("demographic_parity", 0),
+        ("demographic_parity", math.nextafter(1, 2)),
+        ("equalized_odds", math.nextafter(2, 3)),
+        ("equalized_odds", -1e-300),
+        ("equalized_odds", True),
+        ("equalized_odds", "0.1"),
+    ):
+        with pytest.raises(InputError, match="must be a number in"):
+            read_target(name, target)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commod import audit, audit_frame
@@ -21,7 +21,6 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(rows=ROWS)
 def test_both_are_the_definitions_by_hand(rows):
     decisions, groups, points, weights = (np.array(column) for column in zip(*rows, strict=True))
@@ -81,3 +80,19 @@ def test_an_audit_has_both_beside_its_reference_group():
     for one, other in zip(result.groups, counted.groups, strict=True):
         assert other.impact_before == one.impact_before
         assert other.score_gap_before == pytest.approx(one.score_gap_before)
+
+
+def test_the_reference_is_the_highest_group_the_first_of_several_and_never_one_without_weight():
+    groups, decisions = list("aabbccdd"), [0, 0, 1, 0, 1, 0, 1, 1]
+    people = {"sensitive_features": groups, "sample_weight": [1] * 6 + [0] * 2}
+    ratios = adverse_impact_ratio(None, decisions, **people)
+    assert ratios == pytest.approx({"a": 0.0, "b": 1.0, "c": 1.0, "d": math.nan}, nan_ok=True)
+    nobody = adverse_impact_ratio(None, decisions, reference="a", **people)
+    assert np.isnan(list(nobody.values())).all()  # nobody of the reference is selected
+    scores = [0.1, 0.3, 0.5, 0.7, 0.6, 0.6, 1.0, 1.0]
+    gaps = standardized_mean_difference(scores, **people)
+    spread = np.std(scores[:6])
+    expected = {"a": -0.4 / spread, "b": 0.0, "c": 0.0, "d": math.nan}
+    assert gaps == pytest.approx(expected, nan_ok=True, abs=1e-12)
+    of_a = standardized_mean_difference(scores, reference="a", **people)
+    assert of_a["b"] == pytest.approx(0.4 / spread) and of_a["a"] == 0

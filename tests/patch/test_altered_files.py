@@ -50,7 +50,7 @@ def cases():
 def test_what_is_accepted_changes_nothing_that_a_signer_reads(cases, tmp_path):
     for name, files in cases.items():
         assert altered_files.verdict(files, tmp_path) == "accepted", name
-    found = altered_files.attack(cases, 150, seed=1)
+    found = altered_files.attack(cases, 50, seed=1)
     faults = [
         (name, one.part, one.path, one.how)
         for name, one, said in found
@@ -59,7 +59,7 @@ def test_what_is_accepted_changes_nothing_that_a_signer_reads(cases, tmp_path):
     assert not faults
     refused = [one for _, one, said in found if said != "accepted"]
     assert {one.part for one in refused} == {"patch", "audit", "report", "text"}
-    assert len(refused) > 130
+    assert len(refused) > 40
 
 
 def altered(files, change):
@@ -134,7 +134,7 @@ def test_a_report_of_a_later_or_unknown_version_is_compared_as_strictly(cases, t
         data["library"] = library
         data["audit"]["changes"]["n_gains"] = 40
 
-    for library in ("99.0.0", "", "none", "0.3.0.dev0"):
+    for library in ("99.0.0", "", "0.3.0.dev0"):
         files = altered(cases["points.md"], lambda data, to=library: change(data, to))
         assert not verify_report(*written(files, tmp_path)).passed, library
     files = altered(cases["points.md"], lambda data: change(data, "0.2.9"))

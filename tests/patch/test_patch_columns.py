@@ -11,6 +11,7 @@ from patches import as_arrow, category, content_of, margin, number, reference
 from commod import Patch
 from commod._record.explanation import ScoreKnot, ScoreMap
 from commod.exceptions import InputError
+from tables_of_cases import every_line
 
 MAP = ScoreMap((ScoreKnot(0.0, 0.0), ScoreKnot(0.5, 0.5), ScoreKnot(1.0, 1.0)), 100, *[0.2] * 6)
 NAMES = [
@@ -111,8 +112,8 @@ def test_columns_of_an_earlier_apply_stay_in_nobodys_way():
     assert edited.column_names[4:] == [*NAMES[:4], "commod_r"]
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
+@every_line(
+    "columns, message",
     [
         (["commod_scores"], "commod_score"),
         (["r"], "it can add"),

@@ -25,12 +25,9 @@ SCORED = DATA.data.assign(score=MODEL.predict_proba(DATA.data[["x0", "x1"]])[:, 
 FREE, WHOLE = {"max_lines": None}, {"points": "integers", "max_lines": 6, "borderline": 0}
 CHANGED = {
     "points on a grid": (FREE, Round(0.25), {}),
-    "a dropped column": (FREE, {"category": "drop"}, {}),
-    "a locked column": (FREE, {"x0": "lock"}, {}),
     "a merge and a cap": (FREE, [Merge("category", VALUES), Cap(-0.5, 0.5)], {}),
     "the offset kept": (FREE, Round(1), {"offset": "keep"}),
     "a refit": (FREE, {"category": "drop"}, {"refit": True}),
-    "whole numbers": (WHOLE, None, {}),
     "edited whole numbers": (WHOLE, Cap(-2, 2), {}),
 }
 FITTED = {}

@@ -358,12 +358,14 @@ def test_random_cases_hold_what_they_should(random_cases):
 
 @pytest.mark.parametrize("engine", IN_MEMORY)
 def test_random_patches_are_applied_alike(engine, random_cases, request):
-    for case in random_cases:
+    """pandas takes all of them, and every other engine half of them, in turn."""
+    first, step = (0, 1) if engine == "pandas" else (IN_MEMORY.index(engine) % 2, 2)
+    for case in random_cases[first::step]:
         check_engine(case, engine, request)
 
 
 def test_random_patches_are_applied_alike_in_onnxruntime(random_cases):
-    for i, case in enumerate(random_cases):
+    for i, case in enumerate(random_cases[1::2]):
         check_onnx(case, ONNX_FRAMES[i % 3])
 
 
@@ -409,7 +411,7 @@ def test_odd_names_and_values_are_read_alike_in_databases(engine, request):
 
 
 def test_duckdb_applies_a_patch_to_more_rows_than_memory_holds(tmp_path):
-    n_cycles = 50_000
+    n_cycles = 16_000
     n_rows = 21 * n_cycles  # x and town come together in 21 ways
     content = content_of(number("x", -2.0), category("town", {"a": 0.5, "b": -0.25}))
     with duckdb.connect(config={"threads": 2, "memory_limit": "45MB"}) as connection:
@@ -418,7 +420,8 @@ def test_duckdb_applies_a_patch_to_more_rows_than_memory_holds(tmp_path):
         connection.execute(
             f"""COPY (
                 SELECT i AS id, (i % 1000 + 0.5) / 1000 AS score, i % 7 / 4.0::DOUBLE AS x,
-                    chr((97 + i % 3)::INT) AS town, hash(i) AS a, md5(i::TEXT) AS b
+                    chr((97 + i % 3)::INT) AS town, hash(i) AS a,
+                    repeat(md5(i::TEXT), 6) AS b
                 FROM range({n_rows}) AS r(i)
             ) TO '{folder}' (FORMAT parquet, PER_THREAD_OUTPUT, COMPRESSION uncompressed,
                 ROW_GROUP_SIZE 10_000)"""

@@ -17,12 +17,13 @@ from commod.datasets import make_biased
 from commod.exceptions import CommodWarning, InputError
 from commod.metrics._constraint import get_constraint
 from quick_updates import quick_control
+from tables_of_cases import every_line
 
 ODDS = {"constraints": "equalized_odds", "metric": get_constraint("equalized_odds").metric}
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
+@every_line(
+    "changes, message",
     [
         ({"fairness_after": 0.1}, r"target_met = true for P-rule of label \w+ ≥ 0.8, but .* 0.1"),
         ({"fairness_after": None}, "target_met = true .* not known"),
@@ -73,7 +74,7 @@ def test_a_new_digest_does_not_help():
         Patch.from_json(json.dumps(sealed(tree)))
 
 
-@pytest.mark.parametrize(
+@every_line(
     "changes",
     [
         {"fairness_after": 0.1, "target_met": False},
@@ -122,7 +123,7 @@ GOALS = st.one_of(
 )
 
 
-@settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=4, suppress_health_check=[HealthCheck.too_slow])
 @given(REQUESTS, GOALS, st.booleans(), st.integers(0, 50))
 def test_every_patch_of_a_fitted_update_can_be_read(request, goal, is_weighted, seed):
     data = make_biased(400, n_categories=4, random_state=seed)

@@ -21,6 +21,7 @@ from commod.exceptions import InputError
 from commod.patch.content import SCHEMA, LeftOut, Ratio
 from commod.patch.file import ADDED, DEFAULTS, as_version, content_digest
 from quick_updates import quick_control
+from tables_of_cases import every_line
 
 STORED = sorted((Path(__file__).parent / "stored").glob("*.json"))
 DIGEST = "a" * 64
@@ -156,7 +157,7 @@ def test_a_patch_counts_the_groups_that_were_left_out_and_names_none(fitted):
     assert "hidden" not in patch.to_json() and "2 groups with 15 people" in str(patch)
 
 
-@pytest.mark.parametrize(
+@every_line(
     "changes, match",
     [
         ({"audit": "abc"}, "digest of an audit"),
@@ -174,7 +175,7 @@ def test_a_content_of_version_2_that_contradicts_itself_is_refused(changes, matc
         Patch(replace(content_of(number("a", 1.0)), **changes))
 
 
-@pytest.mark.parametrize(
+@every_line(
     "changes, match",
     [
         ({"scores_digest": "abc"}, "digest of scores"),
@@ -192,7 +193,7 @@ def test_an_origin_that_contradicts_itself_is_refused(changes, match):
         Patch(content)
 
 
-@pytest.mark.parametrize(
+@every_line(
     "text, match",
     [
         ("'\\" * 8_000, "16,000 characters"),

@@ -3,6 +3,7 @@
 import math
 import sys
 from contextlib import suppress
+from itertools import product
 
 import duckdb
 import pytest
@@ -13,8 +14,9 @@ from patches import reference as expected_of
 from commod.exceptions import InputError
 from commod.patch import Patch
 from commod.patch.query import DIALECTS
+from tables_of_cases import every_line
 
-every_dialect = pytest.mark.parametrize("dialect", DIALECTS)
+every_dialect = every_line("dialect", DIALECTS)
 MANY = {f"town {i}": i / 64 for i in range(60)}
 HOSTILE = ["O'Hare", "a\\", "\\'; DROP TABLE people; --", "two\nlines", "東京", ""]
 SENTINEL = "__SQLGLOT__LB__"  # what sqlglot writes for a line break while it works
@@ -70,8 +72,8 @@ def test_anything_but_a_name_of_a_table_is_refused(dialect):
     assert accepted == []
 
 
-@pytest.mark.parametrize(
-    ("dialect", "table", "written"),
+@every_line(
+    "dialect, table, written",
     [
         ("duckdb", 'a."b c".people', 'FROM a."b c".people AS'),
         ("postgres", '"we""ird"', 'FROM "we""ird" AS'),
@@ -93,8 +95,8 @@ def test_columns_say_what_the_table_calls_them():
     assert '"_commod_row"."SCORE"' in text
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
+@every_line(
+    "columns, message",
     [
         ({"agee": "AGE"}, "'agee', which the patch does not read .it reads 'age'"),
         ({"age": ""}, "must be the name of a column"),
@@ -109,8 +111,7 @@ def test_columns_that_make_no_sense_are_refused(columns, message):
         patch.to_sql("duckdb", "people", columns=columns)
 
 
-@every_dialect
-@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
+@every_line("dialect, text", product(DIALECTS, ["a\0b", "\ud800"]))
 def test_text_that_no_query_can_hold_is_refused(dialect, text):
     with pytest.raises(InputError, match=r"NUL|Unicode|surrogate"):
         Patch(content_of(category("town", {"a": 1.0}))).to_sql(dialect, "people", score=text)
@@ -175,8 +176,8 @@ def test_a_patch_without_columns_keeps_or_turns_every_decision():
         )
 
 
-@pytest.mark.parametrize(
-    ("column", "kind"),
+@every_line(
+    "column, kind",
     [
         (number("x", 1.0), "text"),
         (number("x", 1.0), "boolean"),
@@ -192,8 +193,8 @@ def test_duckdb_fails_on_a_column_of_another_type(column, kind):
         run_in_duckdb(Patch(content_of(column)), table)
 
 
-@pytest.mark.parametrize(
-    ("column", "kind"),
+@every_line(
+    "column, kind",
     [
         (number("x", 1.0), "text"),
         (number("x", 1.0), "boolean"),
