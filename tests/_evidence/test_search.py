@@ -48,7 +48,7 @@ def known_cells(seed, n_groups, *, with_label):
 
 @pytest.mark.parametrize(
     ("constraints", "n_groups", "most"),
-    [(PARITY, 2, 1.0), (PARITY, 3, 1.05), (ODDS, 2, 1.05), (ODDS, 3, 1.05), (BOTH, 3, 1.2)],
+    [(PARITY, 2, 1.0), (PARITY, 3, 1.05), (ODDS, 2, 1.05), (BOTH, 3, 1.2)],
 )
 def test_where_columns_tell_the_cells_the_fewest_changes_of_all_updates_are_found(
     constraints, n_groups, most, monkeypatch
@@ -68,15 +68,15 @@ def test_where_columns_tell_the_cells_the_fewest_changes_of_all_updates_are_foun
 # -- the same update ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("constraints", [PARITY, ODDS, BOTH])
+@pytest.mark.parametrize("constraints", [ODDS, BOTH])
 def test_rows_in_another_order_lead_to_the_same_points_and_the_same_people(constraints):
-    people = People(1, n=500, n_groups=3)
+    people = People(1, n=400, n_groups=3)
     settings_ = Settings(borderline=0.25, max_lines=6)
     task = people.task(constraints, for_new=True, by_content=True)
     found = find_update(task, settings_)
     assert found.stop.n_changed > 0
     order = np.random.default_rng(0).permutation(people.n)
-    other = People(1, n=500, n_groups=3)
+    other = People(1, n=400, n_groups=3)
     other.X = people.X.iloc[order].reset_index(drop=True)
     other.y, other.group = people.y[order], people.group[order]
     moved = other.task(constraints, for_new=True, by_content=True)
@@ -149,8 +149,9 @@ def test_pinned_points_stay_and_lines_are_few(is_whole):
 # -- nearness ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("with_labels", [True, False])
-@pytest.mark.parametrize("borderline", [0.0, 0.25, 3.0])
+@pytest.mark.parametrize(
+    ("with_labels", "borderline"), [(True, 0.0), (True, 0.25), (False, 0.25), (False, 3.0)]
+)
 def test_nearness_is_the_best_that_the_extra_changes_allow(with_labels, borderline):
     people = People(5, n=500)
     task = people.task(PARITY)
@@ -191,7 +192,7 @@ def test_a_nearness_that_is_given_stays(nearness):
 # -- caps --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @example(seed=1807, for_new=True, is_budget=False)
 @given(seed=st.integers(0, 10**4), for_new=st.booleans(), is_budget=st.booleans())
 def test_caps_hold_on_the_counted_values_and_on_the_fit_rows(seed, for_new, is_budget):
