@@ -11,7 +11,7 @@ from small_tasks import People, written_out
 
 from commod import constraints as c
 from commod._evidence.cut import best_stop, evidence, stop_at_cut
-from commod._evidence.points import significant
+from commod._evidence.points import significant, sums_of
 from commod._evidence.search import (
     NEARNESS,
     SHORT_NEARNESS,
@@ -21,6 +21,7 @@ from commod._evidence.search import (
     changed_by,
     costs_at,
     find_update,
+    find_values,
     fold_card,
     local_weights,
     mean_distance,
@@ -144,6 +145,28 @@ def test_pinned_points_stay_and_lines_are_few(is_whole):
     if is_whole:
         assert np.array_equal(values, np.rint(values))
         assert found.points.intercept == np.rint(found.points.intercept)
+
+
+def test_an_earlier_pass_is_kept_if_it_needs_clearly_fewer_changes():
+    kept_counts, last_counts = [], []
+    for seed in range(3):
+        task = People(seed, n=200).task(BOTH)
+        found, asked = Regression(task), Settings()
+        kept = find_values(found, asked)
+        passes = [price(found, found.start, kept.cost, asked, task.base_rates)]
+        for _ in range(2):
+            weights = local_weights(task, passes[-1], kept.cost)
+            sums = sums_of(task, found.design, weights)
+            passes.append(price(found, sums, kept.cost, asked, passes[-1].stop.rates))
+        assert all(one.stop.is_reached for one in passes)
+        counts = [one.stop.n_changed for one in passes]
+        expected = counts[2]
+        for n in counts[1::-1]:
+            expected = n if n < 0.95 * expected else expected
+        assert kept.valued.stop.n_changed == expected
+        kept_counts.append(expected)
+        last_counts.append(counts[2])
+    assert kept_counts != last_counts, "the last pass was always the best"
 
 
 # -- nearness ----------------------------------------------------------------------------------
