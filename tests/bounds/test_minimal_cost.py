@@ -222,6 +222,20 @@ def test_rows_that_may_not_change_can_make_a_target_unreachable():
     assert costs == sorted(costs, reverse=True)
 
 
+def test_one_of_two_rates_that_may_not_move_can_make_a_target_unreachable():
+    y_true = np.repeat([1, 0], 4)
+    y_pred, group = [1, 1, 0, 0, 1, 0, 1, 0], ["a", "a", "b", "b"] * 2
+    asked = {"constraints": ODDS, "y_true": y_true, "sensitive_features": group, "target": 0.5}
+    found = minimal_cost(y_pred, change_cost=np.full(8, 3.0), **asked)
+    assert (found.cost, found.n_changes) == (3.0, 1)  # one of the four whose label is 1
+    found = minimal_cost(y_pred, change_cost=np.ones(8), may_change=y_true == 0, **asked)
+    assert (found.cost, found.n_changes, found.flips) == (math.inf, None, {})
+    # a gap of a half stays in one rate, so that a quarter is left for the other one
+    y_pred, asked["target"] = [1, 1, 1, 0, 1, 1, 0, 0], 0.75
+    found = minimal_cost(y_pred, change_cost=np.ones(8), may_change=y_true == 0, **asked)
+    assert (found.cost, found.n_changes) == (2.0, 2)
+
+
 def test_many_rows_are_no_obstacle():
     score, y_pred, y_true, group = random_rows(0, 100_000)
     for constraints, target in ((PARITY, 0.9), (TPR, 0.05)):
