@@ -46,7 +46,7 @@ def tables(draw):
 
 
 @given(tables(), st.booleans())
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=60)
 def test_a_learned_map_rises_and_keeps_every_decision(table, has_landmarks):
     scores, label, weight, threshold = table
     marks = (threshold * 0.99, threshold + (1 - threshold) * 0.01) if has_landmarks else ()
