@@ -284,7 +284,7 @@ def test_concepts_are_those_of_the_explanation(update, data):
 @pytest.mark.usefixtures("quick_compilation")
 def test_bars_of_a_ratio_to_the_right_push_towards_a_change(model, data):
     update = COMMOD(
-        model, epochs=60, lambda_fair=6, training={"adversary_hidden": (8,)}, random_state=0
+        model, epochs=20, lambda_fair=6, training={"adversary_hidden": (8,)}, random_state=0
     )
     update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
     display = ConceptDisplay.from_estimator(update, data.data)

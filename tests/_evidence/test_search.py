@@ -11,7 +11,7 @@ from small_tasks import People, written_out
 
 from commod import constraints as c
 from commod._evidence.cut import best_stop, evidence, stop_at_cut
-from commod._evidence.points import significant
+from commod._evidence.points import significant, sums_of
 from commod._evidence.search import (
     NEARNESS,
     SHORT_NEARNESS,
@@ -21,6 +21,7 @@ from commod._evidence.search import (
     changed_by,
     costs_at,
     find_update,
+    find_values,
     fold_card,
     local_weights,
     mean_distance,
@@ -48,7 +49,7 @@ def known_cells(seed, n_groups, *, with_label):
 
 @pytest.mark.parametrize(
     ("constraints", "n_groups", "most"),
-    [(PARITY, 2, 1.0), (PARITY, 3, 1.05), (ODDS, 2, 1.05), (ODDS, 3, 1.05), (BOTH, 3, 1.2)],
+    [(PARITY, 2, 1.0), (PARITY, 3, 1.05), (ODDS, 2, 1.05), (BOTH, 3, 1.2)],
 )
 def test_where_columns_tell_the_cells_the_fewest_changes_of_all_updates_are_found(
     constraints, n_groups, most, monkeypatch
@@ -68,15 +69,15 @@ def test_where_columns_tell_the_cells_the_fewest_changes_of_all_updates_are_foun
 # -- the same update ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("constraints", [PARITY, ODDS, BOTH])
+@pytest.mark.parametrize("constraints", [ODDS, BOTH])
 def test_rows_in_another_order_lead_to_the_same_points_and_the_same_people(constraints):
-    people = People(1, n=500, n_groups=3)
+    people = People(1, n=400, n_groups=3)
     settings_ = Settings(borderline=0.25, max_lines=6)
     task = people.task(constraints, for_new=True, by_content=True)
     found = find_update(task, settings_)
     assert found.stop.n_changed > 0
     order = np.random.default_rng(0).permutation(people.n)
-    other = People(1, n=500, n_groups=3)
+    other = People(1, n=400, n_groups=3)
     other.X = people.X.iloc[order].reset_index(drop=True)
     other.y, other.group = people.y[order], people.group[order]
     moved = other.task(constraints, for_new=True, by_content=True)
@@ -146,11 +147,34 @@ def test_pinned_points_stay_and_lines_are_few(is_whole):
         assert found.points.intercept == np.rint(found.points.intercept)
 
 
+def test_an_earlier_pass_is_kept_if_it_needs_clearly_fewer_changes():
+    kept_counts, last_counts = [], []
+    for seed in range(3):
+        task = People(seed, n=200).task(BOTH)
+        found, asked = Regression(task), Settings()
+        kept = find_values(found, asked)
+        passes = [price(found, found.start, kept.cost, asked, task.base_rates)]
+        for _ in range(2):
+            weights = local_weights(task, passes[-1], kept.cost)
+            sums = sums_of(task, found.design, weights)
+            passes.append(price(found, sums, kept.cost, asked, passes[-1].stop.rates))
+        assert all(one.stop.is_reached for one in passes)
+        counts = [one.stop.n_changed for one in passes]
+        expected = counts[2]
+        for n in counts[1::-1]:
+            expected = n if n < 0.95 * expected else expected
+        assert kept.valued.stop.n_changed == expected
+        kept_counts.append(expected)
+        last_counts.append(counts[2])
+    assert kept_counts != last_counts, "the last pass was always the best"
+
+
 # -- nearness ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("with_labels", [True, False])
-@pytest.mark.parametrize("borderline", [0.0, 0.25, 3.0])
+@pytest.mark.parametrize(
+    ("with_labels", "borderline"), [(True, 0.0), (True, 0.25), (False, 0.25), (False, 3.0)]
+)
 def test_nearness_is_the_best_that_the_extra_changes_allow(with_labels, borderline):
     people = People(5, n=500)
     task = people.task(PARITY)
@@ -191,7 +215,7 @@ def test_a_nearness_that_is_given_stays(nearness):
 # -- caps --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @example(seed=1807, for_new=True, is_budget=False)
 @given(seed=st.integers(0, 10**4), for_new=st.booleans(), is_budget=st.booleans())
 def test_caps_hold_on_the_counted_values_and_on_the_fit_rows(seed, for_new, is_budget):

@@ -20,10 +20,18 @@ def dense_sums(task, full, local, rows):
     return weighted.T @ terms, weighted.T @ steps
 
 
-@pytest.mark.parametrize("points", ["per unit", "per bin"])
-@pytest.mark.parametrize("groups", ["known", "partly", "probable"])
-@pytest.mark.parametrize("block_rows", [7, 65_536])
-@pytest.mark.parametrize("many_columns", [1, 24])  # from 1 on, blocks of rows are multiplied
+@pytest.mark.parametrize(  # from one column on, blocks of rows are multiplied
+    ("points", "groups", "block_rows", "many_columns"),
+    [
+        ("per unit", "known", 7, 1),
+        ("per unit", "partly", 65_536, 24),
+        ("per unit", "probable", 7, 24),
+        ("per bin", "known", 65_536, 24),
+        ("per bin", "partly", 7, 1),
+        ("per bin", "probable", 65_536, 1),
+        ("per bin", "known", 7, 24),
+    ],
+)
 def test_sums_are_those_of_dense_matrices(points, groups, block_rows, many_columns, monkeypatch):
     monkeypatch.setattr(sums_module, "BLOCK_ROWS", block_rows)
     monkeypatch.setattr(sums_module, "DENSE_VALUES", 20 * block_rows)

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -20,7 +20,7 @@ from commod._statistics.intervals import (
 from commod._statistics.promises import _promised
 
 ALPHA = 0.05
-SMALL = [1, 2, 3, 7, 15, 30, 50]
+SMALL = [1, 2, 3, 12, 40]
 SIZES = [*itertools.product(SMALL, repeat=2), (2, 400), (400, 2), (20, 300), (300, 20), (100, 100)]
 RATES = np.concatenate([[0.001, 0.005, 0.01, 0.02], np.linspace(0.04, 0.96, 24), [0.98, 0.99, 1.0]])
 ROUNDING = 1e-9
@@ -133,7 +133,6 @@ def test_a_share_of_nobody_has_no_interval():
     assert np.isnan(exact_share_interval([0, 0], [0, 0], 0.05)).all()
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.integers(1, 200), st.data(), st.sampled_from([0.01, 0.05, 0.2]))
 def test_the_exact_interval_of_a_share_is_clopper_and_pearsons(size, data, alpha):
     count = data.draw(st.integers(0, size))
@@ -141,7 +140,6 @@ def test_the_exact_interval_of_a_share_is_clopper_and_pearsons(size, data, alpha
     assert exact_share_interval(count, size, alpha) == pytest.approx(expected, abs=1e-9)
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.data())
 def test_a_safe_bound_is_never_better_than_the_score_bound_and_close_to_it_in_large_cells(data):
     sizes = [data.draw(st.integers(1, 60)) for _ in range(2)]

@@ -35,9 +35,9 @@ from commod._statistics.promises import (
 PARITY, ODDS = "demographic_parity", "equalized_odds"
 GAPS = ["true_positive_rate_parity", "false_positive_rate_parity"]
 CONSTRAINTS = [PARITY, ODDS, *GAPS]
-every_constraint = pytest.mark.parametrize("constraints", CONSTRAINTS)
 
-quick = settings(deadline=None, max_examples=25)
+every_constraint = st.sampled_from(CONSTRAINTS)
+quick = settings(deadline=None, max_examples=15)
 alphas = st.sampled_from([0.001, 0.025, 0.05, 0.2])
 
 
@@ -237,20 +237,12 @@ def test_more_error_and_more_rows_give_tighter_bounds_on_their_side_of_the_estim
 
 @quick
 @given(proportions(), proportions(), alphas)
-def test_swapping_the_groups_mirrors_the_interval(first, second, alpha):
-    low, high = ratio_interval(*first, *second, alpha)
-    with np.errstate(divide="ignore"):
-        assert ratio_interval(*second, *first, alpha) == pytest.approx((1 / high, 1 / low))
+def test_swapping_the_groups_and_counting_the_refused_mirror_a_difference(first, second, alpha):
     low, high = difference_interval(*first, *second, alpha)
     assert difference_interval(*second, *first, alpha) == (-high, -low)
-
-
-@quick
-@given(proportions(), proportions(), alphas)
-def test_counting_the_refused_swaps_the_sides_of_a_difference(first, second, alpha):
     refused = [(size - count, size) for count, size in (second, first)]
     bound = difference_upper_bound(*refused[0], *refused[1], alpha)
-    assert bound == pytest.approx(difference_upper_bound(*first, *second, alpha), abs=1e-8)
+    assert bound == pytest.approx(high, abs=1e-8)
 
 
 @quick
@@ -268,12 +260,12 @@ def test_nobody_positive_leaves_a_ratio_open():
     assert not ratio_is_above(0, 50, 0, 50, ratio=0.01, alpha=0.05)
 
 
-@pytest.mark.parametrize("counts", [(0, 0, 3, 5), (3, 5, 0, 0), (0, 0, 0, 0)])
-def test_an_empty_group_gives_nan_and_passes_no_test(counts):
+def test_an_empty_group_gives_nan_and_passes_no_test():
+    counts = np.array([(0, 0, 3, 5), (3, 5, 0, 0), (0, 0, 0, 0)]).T
     for bounds in (ratio_interval, difference_interval):
         assert np.isnan(bounds(*counts, 0.05)).all()
-    assert not ratio_is_above(*counts, 0.01, 0.05)
-    assert not difference_is_below(*counts, 0.99, 0.05)
+    assert not ratio_is_above(*counts, 0.01, 0.05).any()
+    assert not difference_is_below(*counts, 0.99, 0.05).any()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -294,9 +286,7 @@ def probability(happens, sizes, rates):
     return first @ happens @ second
 
 
-sizes_above_50 = pytest.mark.parametrize(
-    "sizes", [(50, 50), (75, 53), (50, 150), (150, 50), (100, 300), (400, 400), (1000, 50)]
-)
+sizes_above_50 = pytest.mark.parametrize("sizes", [(50, 50), (75, 53), (50, 150), (1000, 50)])
 
 
 @sizes_above_50
@@ -321,8 +311,9 @@ def test_a_difference_at_the_ceiling_seldom_passes(sizes):
 @pytest.mark.parametrize(
     ("sizes", "rates"),
     [
-        *itertools.product([(250, 750), (750, 250), (500, 500)], [(0.7, 0.9)]),
-        *itertools.product([(500, 1500), (1000, 1000)], [(0.4, 0.7, 0.9)]),
+        ((250, 750), (0.7, 0.9)),
+        ((750, 250), (0.7, 0.9)),
+        ((500, 1500), (0.4, 0.7)),
     ],
 )
 def test_nine_in_ten_pass_where_the_p_rule_is_2_93_deviations_above_the_target(sizes, rates):
@@ -393,16 +384,16 @@ def test_a_promise_is_a_floor_on_the_p_rule_and_a_ceiling_on_gaps(
     assert not promise_holds(constraints, sizes, positives, unfair, 0.95)
 
 
-@every_constraint
-@pytest.mark.parametrize("empty", [True, False])
-def test_nothing_is_promised_where_fairness_is_undefined(constraints, empty):
-    n_rows = 2 if constraints == ODDS else 1
-    sizes = [[50, 0]] * n_rows if empty else [[50]] * n_rows
-    positives = [[25, 0]] * n_rows if empty else [[25]] * n_rows
-    assert math.isnan(promised_fairness(constraints, sizes, positives, 0.95))
-    assert not promise_holds(constraints, sizes, positives, 0 if constraints == PARITY else 2, 0.95)
-    assert np.isnan(fairness_interval(constraints, sizes, positives, 0.95)).all()
-    assert math.isnan(rows_factor(constraints, sizes, positives, 0.5, 0.95))
+def test_nothing_is_promised_where_fairness_is_undefined():
+    for constraints, empty in itertools.product(CONSTRAINTS, (True, False)):
+        n_rows = 2 if constraints == ODDS else 1
+        sizes = [[50, 0]] * n_rows if empty else [[50]] * n_rows
+        positives = [[25, 0]] * n_rows if empty else [[25]] * n_rows
+        loosest = 0 if constraints == PARITY else 2
+        assert math.isnan(promised_fairness(constraints, sizes, positives, 0.95))
+        assert not promise_holds(constraints, sizes, positives, loosest, 0.95)
+        assert np.isnan(fairness_interval(constraints, sizes, positives, 0.95)).all()
+        assert math.isnan(rows_factor(constraints, sizes, positives, 0.5, 0.95))
 
 
 @pytest.mark.parametrize(
@@ -424,7 +415,7 @@ def test_few_answers_along_a_path_are_false():
     rng = np.random.default_rng(7)
     p_rules = np.array([0.98, 0.94, 0.9, 0.86, 0.82, 0.7999, 0.78, 0.7])
     sizes = np.array([[300, 600]])
-    n_draws, n_false = 500, 0
+    n_draws, n_false = 250, 0
     for _ in range(n_draws):
         luck = [np.sort(rng.random(size)) for size in sizes[0]]
         selected = np.searchsorted(luck[0], 0.5 * p_rules), np.searchsorted(luck[1], 0.5)
@@ -438,9 +429,8 @@ def test_few_answers_along_a_path_are_false():
 # Interval
 
 
-@every_constraint
-@quick
-@given(data=st.data())
+@settings(max_examples=40)
+@given(constraints=every_constraint, data=st.data())
 def test_the_interval_holds_the_observed_value_and_is_wider_than_the_promise(constraints, data):
     sizes, positives = data.draw(tables(constraints))
     assume(constraints != PARITY or positives.any())
@@ -485,7 +475,6 @@ def test_the_interval_of_two_groups_misses_seldom_at_any_distance_from_equality(
     ("constraints", "rates"),
     [
         (PARITY, [[0.5, 0.5, 0.5]]),
-        (GAPS[0], [[0.7, 0.7, 0.8]]),
         (ODDS, [[0.7, 0.7], [0.2, 0.2]]),
     ],
 )
@@ -494,10 +483,10 @@ def test_the_interval_of_several_groups_or_cells_is_conservative(constraints, ra
     sizes = np.array([[100, 200, 300], [200, 150, 100]])[: len(rates), : len(rates[0])]
     value = fairness(constraints, np.array(rates))
     missed = 0
-    for _ in range(200):
+    for _ in range(100):
         low, high = fairness_interval(constraints, sizes, rng.binomial(sizes, rates), 0.9)
         missed += not low <= value <= high
-    assert missed <= 0.1 * 200 + 10  # more than two deviations above 10 %
+    assert missed <= 0.1 * 100 + 7  # more than two deviations above 10 %
 
 
 def test_nobody_selected_tells_nothing():
@@ -510,19 +499,18 @@ def test_nobody_selected_tells_nothing():
 
 
 @pytest.mark.parametrize(
-    ("constraints", "rates", "target"),
+    ("constraints", "rates", "target", "power"),
     [
-        (PARITY, [[0.46, 0.5]], 0.8),
-        (PARITY, [[0.5, 0.5]], 0.8),  # may fail in either order
-        (PARITY, [[0.81, 0.9]], 0.8),
-        (PARITY, [[0.45, 0.5, 0.5, 0.5]], 0.8),
-        (GAPS[0], [[0.7, 0.75, 0.7]], 0.1),
-        (ODDS, [[0.7, 0.75], [0.2, 0.17]], 0.2),
-        (ODDS, [[0.5, 0.52], [0.02, 0.01]], 0.2),  # one cell has nearly all the doubt
-        (ODDS, [[0.7, 0.7, 0.7], [0.2, 0.2, 0.2]], 0.2),
+        (PARITY, [[0.46, 0.5]], 0.8, 0.9),
+        (PARITY, [[0.5, 0.5]], 0.8, 0.8),  # may fail in either order
+        (PARITY, [[0.81, 0.9]], 0.8, 0.8),
+        (PARITY, [[0.45, 0.5, 0.5, 0.5]], 0.8, 0.9),
+        (GAPS[0], [[0.7, 0.75, 0.7]], 0.1, 0.8),
+        (ODDS, [[0.7, 0.75], [0.2, 0.17]], 0.2, 0.9),
+        (ODDS, [[0.5, 0.52], [0.02, 0.01]], 0.2, 0.8),  # one cell has nearly all the doubt
+        (ODDS, [[0.7, 0.7, 0.7], [0.2, 0.2, 0.2]], 0.2, 0.9),
     ],
 )
-@pytest.mark.parametrize("power", [0.8, 0.9])
 def test_with_as_many_rows_the_promise_is_given_as_often_as_asked(
     constraints, rates, target, power
 ):
@@ -534,9 +522,8 @@ def test_with_as_many_rows_the_promise_is_given_as_often_as_asked(
     assert np.mean(is_fair(constraints, values, target)) == pytest.approx(power, abs=0.03)
 
 
-@every_constraint
-@quick
-@given(data=st.data())
+@settings(max_examples=40)
+@given(constraints=every_constraint, data=st.data())
 def test_a_promise_that_fails_needs_more_rows_and_a_missed_target_endlessly_many(constraints, data):
     sizes, positives = data.draw(tables(constraints))
     target = data.draw(st.sampled_from([0.2, 0.5, 0.8]))
@@ -548,9 +535,8 @@ def test_a_promise_that_fails_needs_more_rows_and_a_missed_target_endlessly_many
         assert promise_holds(constraints, sizes, positives, target, 0.95)
 
 
-@every_constraint
-@quick
-@given(data=st.data())
+@settings(max_examples=30)
+@given(constraints=every_constraint, data=st.data())
 def test_twice_the_rows_need_half_the_growth(constraints, data):
     sizes, positives = data.draw(tables(constraints))
     once = rows_factor(constraints, sizes, positives, 0.5, 0.95)

@@ -1,7 +1,6 @@
 """Comparing methods: one base model, the same rows, nothing below the limit, nobody left unsaid."""
 
 import pickle
-import warnings
 from time import perf_counter
 
 import matplotlib
@@ -167,8 +166,9 @@ def test_any_classifier_is_measured_by_its_decisions(comparison, rows, new, mode
 
 def test_a_collapsed_model_is_counted_as_such_and_never_fair(comparison):
     assert comparison.frame().query("method == 'nobody'")["collapsed"].all()
-    assert comparison.changes_needed([0.5]).loc["nobody", 0.5] != 0
     assert np.isnan(comparison.changes_needed([0.5]).loc["nobody", 0.5])
+    table = comparison.changes_needed([0.7], max_accuracy_loss=-0.5)  # nobody has this accuracy
+    assert table[0.7].drop(["exact limit", "limit with random draws"]).isna().all()
 
 
 def test_the_fewest_changes_that_reach_a_level(comparison):
@@ -194,25 +194,15 @@ def test_a_level_that_the_base_model_reaches_costs_an_update_nothing(comparison)
     assert table.loc["exact limit", level] == 0
 
 
-def test_an_accuracy_that_nobody_has_leaves_nothing(comparison):
-    table = comparison.changes_needed([0.7], max_accuracy_loss=-0.5)
-    assert table[0.7].drop(["exact limit", "limit with random draws"]).isna().all()
-
-
-@pytest.mark.parametrize("constraints", ["equalized_odds", "true_positive_rate_parity"])
-def test_disparities_are_ceilings(constraints, model, few):
-    methods = [
-        quick_control(model, constraints=constraints),
-        MinimalFlip(model, constraints=constraints),
-    ]
-    comparison = run(methods, few)
+def test_disparities_are_ceilings(model, few):
+    comparison = run([MinimalFlip(model, constraints="equalized_odds")], few)
     table = comparison.changes_needed()
     levels = list(table.columns[1:])
     assert levels == sorted(levels, reverse=True)
     assert max(levels) < comparison.base_fairness
     needed = table.loc["MinimalFlip", levels].tolist()
     assert needed == sorted(needed)
-    assert "disparate" in repr(comparison) or "TPR gap" in repr(comparison)
+    assert "disparate" in repr(comparison)
 
 
 def test_the_picture_has_a_column_for_each_kind_of_method(comparison, model, few):
@@ -223,33 +213,16 @@ def test_the_picture_has_a_column_for_each_kind_of_method(comparison, model, few
     assert figure.axes[0].get_xlim() == pytest.approx(shown)
     names = {text.get_text() for ax in figure.axes[:2] for text in ax.get_legend().get_texts()}
     assert {" ours", " flip", "fewest possible changes", " nobody (1 collapsed)"} <= names
-    assert len(run([BayesPlugIn(model)], few).plot().axes) == 2
-    matplotlib.pyplot.close("all")
-
-
-def test_the_picture_says_what_dots_lines_and_crosses_are(comparison):
-    (legend,) = comparison.plot().legends
+    (legend,) = figure.legends
     texts = [text.get_text() for text in legend.get_texts()]
     assert texts == ["one update", "updates that no other of its method beats", "base model"]
+    assert len(run([Constant(1)], few, estimator=model).plot().axes) == 2
     matplotlib.pyplot.close("all")
 
 
 def test_the_line_that_no_update_beats():
     fairness, cost = np.array([0.5, 0.9, 0.7, 0.9]), np.array([0.1, 0.3, 0.4, 0.2])
     assert unbeaten(fairness, cost).tolist() == [3, 0]
-
-
-def test_names_come_from_classes_where_none_are_given(model, few):
-    methods = [
-        BayesPlugIn(model),
-        BayesPlugIn(model, aware=True),
-        BayesPlugIn(model, lambda_ratio=0.1),
-    ]
-    assert list(run(methods, few).frontiers) == [
-        "BayesPlugIn",
-        "BayesPlugIn (aware)",
-        "BayesPlugIn #2",
-    ]
 
 
 def test_updates_of_different_models_or_constraints_are_not_compared(model, rows):
@@ -276,34 +249,70 @@ def test_a_classifier_that_takes_groups_is_given_them(model, rows, new):
     assert found.frame()["fairness"][0] > found.base_fairness
 
 
-def test_a_method_that_fails_is_named_and_the_others_go_on(model, rows):
-    class Broken(Constant):
-        def predict(self, X):
-            return np.full(len(X), "maybe")
+class Faulty(Constant):
+    """A classifier that fails, or has chances that are none."""
 
-    with pytest.warns(DataWarning, match="broken is left out: predict of Broken returned 'maybe'"):
-        found = run({"broken": Broken(), "flip": MinimalFlip(model)}, rows)
-    assert list(found.frontiers) == ["flip"]
-    assert "maybe" in found.failures["broken"]
+    def __init__(self, label=0, error=None, chances=None):
+        self.label, self.error, self.chances = label, error, chances
+        if chances is not None:
+            self.decision_proba = lambda X: np.resize(chances, len(X) + (len(chances) > 2))
+
+    def predict(self, X):
+        if self.error is not None:
+            raise self.error
+        return super().predict(X)
+
+
+def test_methods_that_fail_are_named_and_the_others_go_on(model, few):
+    no_chances = "decision_proba of Faulty must return"
+    methods = {
+        "no label": (Faulty("maybe"), "predict of Faulty returned 'maybe'"),
+        "above 1": (Faulty(chances=(1.5, 0.2)), no_chances),
+        "NaN": (Faulty(chances=(np.nan,)), no_chances),
+        "below 0": (Faulty(chances=(-0.1,)), no_chances),
+        "one too many": (Faulty(chances=(0.5,) * 3), no_chances),
+        "key": (Faulty(error=KeyError("k")), "'k'"),
+        "memory": (Faulty(error=RuntimeError("no memory")), "no memory"),
+        "zero": (Faulty(error=ZeroDivisionError()), "ZeroDivisionError"),
+    }
+    with pytest.warns(DataWarning) as caught:
+        found = run(
+            {name: one for name, (one, _) in methods.items()} | {"all": Constant(1)},
+            few,
+            estimator=model,
+        )
+    assert list(found.frontiers) == ["all"]
+    said = [str(one.message) for one in caught if "is left out: " in str(one.message)]
+    for name, (_, words) in methods.items():
+        assert words in found.failures[name]
+        assert sum(text.startswith(f"{name} is left out: ") for text in said) == 1
+    assert len(found.failures) == len(said) == len(methods)
     with pytest.raises(InputError, match="No method"), pytest.warns(DataWarning):
-        run({"broken": Broken()}, rows, estimator=model)
+        run({"no label": Faulty("maybe")}, few, estimator=model)
 
 
-@pytest.mark.parametrize("method", [object(), DecisionTreeClassifier])
-def test_what_is_no_method_is_refused(method, model, rows):
-    with pytest.raises(InputError, match="no object with predict"):
-        run([method], rows, estimator=model)
+def test_names_come_from_classes_and_what_holds_for_all_methods_is_said_once(model, few):
+    X, y, group = few
+    groups = np.where(np.arange(len(X)) < 5, "seldom", np.asarray(group))
+    methods = [
+        BayesPlugIn(model),
+        BayesPlugIn(model, aware=True),
+        BayesPlugIn(model, lambda_ratio=0.1),
+    ]
+    with pytest.warns(DataWarning, match="seldom") as caught:
+        found = run(methods, (X, y, groups))
+    assert list(found.frontiers) == ["BayesPlugIn", "BayesPlugIn (aware)", "BayesPlugIn #2"]
+    assert sum("left out of the constraint" in str(w.message) for w in caught) == 1
+    note = "1 group (5 rows) left out of the fairness figures: too few fit rows"
+    assert note in repr(found) and note in found._repr_html_()
+
+
+def test_what_is_no_method_is_refused(model, rows):
+    for method in (object(), DecisionTreeClassifier):
+        with pytest.raises(InputError, match="no object with predict"):
+            run([method], rows, estimator=model)
     with pytest.raises(InputError, match="methods is empty"):
         run([], rows, estimator=model)
-
-
-def test_warnings_about_the_rows_are_said_once(model, few):
-    X, y, group = few
-    group = np.where(np.arange(len(X)) < 5, "few", group)
-    with pytest.warns(DataWarning, match="few") as caught:
-        run([MinimalFlip(model), RejectOption(model), BayesPlugIn(model)], (X, y, group))
-    fitting = [w for w in caught if "left out of the constraint" in str(w.message)]
-    assert len(fitting) == 1
 
 
 def test_evaluated_rows_need_their_groups(model, rows, new):
@@ -314,8 +323,8 @@ def test_evaluated_rows_need_their_groups(model, rows, new):
         compare([MinimalFlip(model)], X, y, sensitive_features=group, y_eval=new[1])
 
 
-def test_without_labels_accuracy_is_unknown_and_the_rest_is_there(model, rows):
-    X, _, group = rows
+def test_without_labels_accuracy_is_unknown_and_the_rest_is_there(model, few):
+    X, _, group = few
     found = compare([MinimalFlip(model)], X, sensitive_features=group)
     assert found.frame()["accuracy"].isna().all()
     with pytest.raises(InputError, match="max_accuracy_loss needs true labels"):
@@ -331,41 +340,14 @@ def test_a_grid_of_commod_models_is_a_method_too(model, few, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # pandas 3 about Fairlearn
-def test_fairlearns_reductions_are_fitted_and_counted_in_expectation(model, rows, new):
-    theirs = ExponentiatedGradient(LogisticRegression(), DemographicParity())
-    found = run({"reductions": theirs}, rows, new, estimator=model)
+def test_fairlearns_reductions_are_fitted_and_counted_in_expectation(model, few, new):
+    theirs = ExponentiatedGradient(LogisticRegression(), DemographicParity(), max_iter=5)
+    found = run({"reductions": theirs}, few, new, estimator=model)
     fitted = found.frontiers["reductions"].select(max_changes=1)
     chances = fitted._pmf_predict(new[0])[:, 1]
     expected = np.where(model.predict(new[0]) == 1, 1 - chances, chances).mean()
     assert found.frame()["change_rate"][0] == pytest.approx(expected)
     assert found.frame()["randomised"][0]
-
-
-class Odd(Constant):
-    """A classifier whose chances are no chances."""
-
-    chances = (0.5,)
-
-    def decision_proba(self, X):
-        return np.resize(self.chances, len(X)) if len(self.chances) < 5 else self.chances
-
-
-@pytest.mark.parametrize("chances", [(1.5, 0.2), (np.nan,), (-0.1,), (0.5,) * 7])
-def test_chances_that_are_none_are_refused_by_name(chances, model, rows, monkeypatch):
-    monkeypatch.setattr(Odd, "chances", chances)
-    with pytest.warns(DataWarning, match="odd is left out: decision_proba of Odd must return"):
-        run({"odd": Odd(), "flip": MinimalFlip(model)}, rows)
-
-
-@pytest.mark.parametrize("error", [KeyError("k"), RuntimeError("no memory"), ZeroDivisionError()])
-def test_whatever_a_method_raises_the_others_go_on(error, model, rows):
-    class Failing(Constant):
-        def predict(self, X):
-            raise error
-
-    with pytest.warns(DataWarning, match="failing is left out"):
-        found = run({"failing": Failing(), "flip": MinimalFlip(model)}, rows)
-    assert list(found.frontiers) == ["flip"]
 
 
 def test_what_was_asked_of_compare_must_be_what_the_updates_do(model, rows):
@@ -388,10 +370,10 @@ def test_one_method_needs_no_list_and_a_name_of_the_table_is_refused(model, rows
         run({"exact limit": forest}, rows, estimator=model)
 
 
-@pytest.mark.parametrize("levels", [0.8, ["a"], [None], [1.2], [-1], [np.nan]])
-def test_levels_without_meaning_are_refused(levels, comparison):
-    with pytest.raises(InputError, match="levels must be a list of numbers from 0 to 1"):
-        comparison.changes_needed(levels)
+def test_levels_without_meaning_are_refused(comparison):
+    for levels in (0.8, ["a"], [None], [1.2], [-1], [np.nan]):
+        with pytest.raises(InputError, match="levels must be a list of numbers from 0 to 1"):
+            comparison.changes_needed(levels)
 
 
 def test_no_method_is_below_the_curve_of_the_limit(comparison):
@@ -402,8 +384,7 @@ def test_no_method_is_below_the_curve_of_the_limit(comparison):
     assert limits[-1] < 0.5
 
 
-def test_a_comparison_can_be_kept_in_a_file(model, few, new):
-    comparison = run({"ours": quick_control(model), "flip": MinimalFlip(model)}, few, new)
+def test_a_comparison_can_be_kept_in_a_file(comparison, new):
     again = pickle.loads(pickle.dumps(comparison))
     assert again.frame().equals(comparison.frame())
     kept = again.frontiers["ours"].select(target=0.8)
@@ -411,8 +392,8 @@ def test_a_comparison_can_be_kept_in_a_file(model, few, new):
     assert (kept.predict(new[0]) == update.predict(new[0])).all()
 
 
-def test_an_already_fair_model_can_be_drawn(rows):
-    X, y, _ = rows
+def test_an_already_fair_model_can_be_drawn(few):
+    X, y, _ = few
     twice = pd.concat([X, X], ignore_index=True)
     group, y = np.repeat(["a", "b"], len(X)), np.concatenate([y, y])
     model = LogisticRegression().fit(X, y[: len(X)])
@@ -423,24 +404,14 @@ def test_an_already_fair_model_can_be_drawn(rows):
     matplotlib.pyplot.close("all")
 
 
-def test_a_column_of_scores_and_another_favourable_label(rows, model):
-    X, y, group = rows
+def test_a_column_of_scores_and_another_favourable_label(few, model):
+    X, y, group = few
     X = X.assign(score=model.predict_proba(X)[:, 1])
     base = ScoreColumn("score")
     found = run([MinimalFlip(base, pos_label=1, favorable_label=0), Constant(1)], (X, y, group))
     frame = found.frame()
     assert frame.query("method == 'Constant'")["n_losses"].item() == (X["score"] <= 0.5).sum()
     assert isinstance(found.frame(), pd.DataFrame)
-
-
-def test_groups_left_out_are_counted(rows, model):
-    X, y, group = rows
-    groups = np.where(np.arange(len(X)) < 10, "seldom", np.asarray(group))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        found = run([MinimalFlip(model)], (X, y, groups))
-    note = "1 group (10 rows) left out of the fairness figures: too few fit rows"
-    assert note in repr(found) and note in found._repr_html_()
 
 
 def test_changes_needed_count_updates_that_keep_all_constraints():

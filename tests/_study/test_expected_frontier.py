@@ -11,12 +11,21 @@ from commod import ControlledDebiaser, frontier
 from commod._reporting.render.texts import step_sentence
 from commod.datasets import make_biased
 from commod.exceptions import TargetWarning
+from commod.updates import _candidates
 
 matplotlib.use("Agg")
 
 N = 600
 QUICK = {"borderline": 0, "max_lines": None}
 EXPECTED = ["expected_fairness", "expected_change_rate", "expected_accuracy"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_targets():
+    """Let a frontier have 25 updates; `test_frontier.py` has the hundred of the default."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(_candidates, "N_TARGETS", 25)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +64,7 @@ def evaluated(model, fit_rows, biased):
 
 def test_every_update_of_the_default_frontier_has_expected_figures(curve):
     frame = curve.frame()
-    assert len(frame) == 100
+    assert len(frame) == 25
     assert frame[EXPECTED].notna().all(axis=None)
     assert frame["expected_fairness"].between(0, 1).all()
 
@@ -63,7 +72,7 @@ def test_every_update_of_the_default_frontier_has_expected_figures(curve):
 def test_expectations_are_those_of_samples_of_as_many_new_people(curve, model, fit_rows, biased):
     on_fit_rows = curve.frame()
     fairness = []
-    for start in range(2 * N, 6 * N, N):
+    for start in range(2 * N, 4 * N, N):
         new = rows_of(biased, slice(start, start + N), "_eval")
         sample = frontier(ControlledDebiaser(model, **QUICK), **fit_rows, **new, describe=False)
         frame = sample.frame()
@@ -104,10 +113,10 @@ def test_the_own_target_is_among_those_of_the_default_frontier(curve):
 def test_targets_go_from_the_base_model_to_near_parity_and_are_expected(curve):
     frame = curve.frame()
     assert frame["target"].is_monotonic_increasing
-    assert frame["target"].iloc[0] == pytest.approx(curve.base_fairness, abs=0.02)
+    assert frame["target"].iloc[0] == pytest.approx(curve.base_fairness, abs=0.04)
     assert frame["target"].iloc[-1] == 0.98
     in_reach = frame[frame["target"] <= frame["expected_fairness"].max()]
-    assert len(in_reach) > 50
+    assert len(in_reach) > 12
     assert (in_reach["expected_fairness"] >= in_reach["target"] - 1e-9).all()
     assert in_reach["expected_fairness"].is_monotonic_increasing
 
@@ -134,7 +143,7 @@ def test_all_updates_of_a_frontier_have_the_direction_of_its_own_target(
     )
     curve = frontier(update, **fit_rows, describe=False)
     frame = curve.frame()
-    assert len(frame) == 100 and frame["n_gains"].max() > 0
+    assert len(frame) == 25 and frame["n_gains"].max() > 0
     assert (frame["n_losses"] > 0).any() == (direction == "any")
     assert curve.select(target=0.1).search_.direction == direction
 

@@ -32,6 +32,7 @@ from commod.datasets import make_biased
 from commod.exceptions import InputError, TargetWarning
 from commod.metrics import change_rate, fairness_value
 from commod.rivals import MinimalFlip, RejectOption
+from commod.updates import _candidates
 from commod.updates._interface import FittedCandidate
 from quick_updates import quick_control
 
@@ -100,6 +101,12 @@ def networks(model, rows, new):
     return trace(update, rows, new, grid={"lambda_fair": [0.0, 6.0], "lambda_ratio": [0.0]})
 
 
+@pytest.fixture(scope="module")
+def rejecting(model, rows, new):
+    """Return the frontier of a rival, which needs the group."""
+    return trace(RejectOption(model), rows, new)
+
+
 def check_line(line, model, after, rows, constraints="demographic_parity", direction="any"):
     """Measure one line of a frame again, from the decisions of its model."""
     X, y, s = rows
@@ -140,7 +147,7 @@ def decided_by_points(candidate, model, X):
     return np.array(after)
 
 
-def test_a_hundred_models_from_the_base_model_to_near_parity(curve):
+def test_a_hundred_models_from_the_base_model_to_near_parity(curve, model, new):
     assert isinstance(curve, Frontier)
     frame = curve.frame()
     assert len(curve) == len(frame) == 100
@@ -149,13 +156,20 @@ def test_a_hundred_models_from_the_base_model_to_near_parity(curve):
     assert frame["fairness"].min() < curve.base_fairness + 0.15
     assert "100 updates" in repr(curve)
     assert "300 evaluated rows" in repr(curve)
+    assert (frame["limit"] <= frame["change_rate"]).all()
+    assert frame["limit"].max() > 0
+    X, y, s = new
+    assert curve.base_accuracy == np.mean(model.predict(X) == y)
+    base = fairness_value("demographic_parity", y, model.predict(X), sensitive_features=s)
+    assert curve.base_fairness == base
 
 
-def test_the_target_that_was_stated_has_the_very_update_of_a_fit(model, rows, new):
+def test_the_target_that_was_stated_has_the_very_update_of_a_fit(model, rows, new, monkeypatch):
+    monkeypatch.setattr(_candidates, "N_TARGETS", 12)
     update = ControlledDebiaser(model, target=0.8125)
-    curve = trace(update, rows)
+    curve = trace(update, rows, describe=False)
     (at,) = np.flatnonzero(curve.frame()["target"] == 0.8125)
-    assert len(curve) == 100
+    assert len(curve) == 12
     alone = update.fit(rows[0], rows[1], sensitive_features=rows[2]).predict(new[0])
     assert np.array_equal(decided_by_points(curve.points[at].candidate, model, new[0]), alone)
 
@@ -167,37 +181,13 @@ def test_every_line_is_what_its_points_do_on_the_evaluated_rows(curve, model, ne
         check_line(frame.iloc[i], model, after, new)
 
 
-def test_few_targets_are_all_fitted_and_many_are_near_the_fit_of_their_own(curve, model, rows):
-    few = trace(quick_control(model), rows, targets=[0.6, 0.7, 0.8])
-    for line, point in zip(few.frame().to_dict("records"), few.points, strict=True):
-        check_line(line, model, point.candidate.build().predict(rows[0]), rows)
-    for point in curve.points[10::30]:
-        fitted = point.candidate.build()
-        assert fitted.target_ == point.candidate.settings["target"]
-        assert fitted.fairness_ >= fitted.target_
-
-
-def test_the_limit_is_never_above_the_changes(curve):
-    frame = curve.frame()
-    assert (frame["limit"] <= frame["change_rate"]).all()
-    assert frame["limit"].max() > 0
-
-
-def test_figures_of_the_base_model(curve, model, new):
-    X, y, s = new
-    assert curve.base_accuracy == np.mean(model.predict(X) == y)
-    base = fairness_value("demographic_parity", y, model.predict(X), sensitive_features=s)
-    assert curve.base_fairness == base
-
-
-@pytest.mark.parametrize("constraints", ["demographic_parity", "equalized_odds"])
-@pytest.mark.parametrize("direction", ["any", "gains_only"])
+@pytest.mark.parametrize(
+    ("constraints", "direction"), [("demographic_parity", "gains_only"), ("equalized_odds", "any")]
+)
 def test_one_model_for_each_target_reaching_it_on_the_fit_rows(model, rows, constraints, direction):
     targets = [0.5, 0.7] if constraints == "demographic_parity" else [0.2, 0.3]
-    if (constraints, direction) == ("equalized_odds", "gains_only"):
-        pytest.xfail("0.2 is missed on these 300 rows, although a stricter target is reached")
     update = quick_control(model, constraints=constraints, direction=direction)
-    curve = trace(update, rows, targets=targets)
+    curve = trace(update, rows, targets=targets, describe=False)
     frame = curve.frame()
     assert sorted(frame["target"]) == targets
     assert curve.rows_word == "fit rows"
@@ -209,25 +199,16 @@ def test_one_model_for_each_target_reaching_it_on_the_fit_rows(model, rows, cons
         check_line(line, model, fitted.predict(rows[0]), rows, constraints, direction)
         assert fitted.fairness_ == line["fairness"]
         assert fitted.limit_ == line["limit"]
-        assert fitted.target == line["target"]
+        assert fitted.target == fitted.target_ == line["target"]
         if direction == "gains_only":
             assert line["n_losses"] == 0
 
 
-def test_a_model_of_the_frontier_costs_about_what_it_would_alone(model, rows):
-    X, y, s = rows
-    curve = trace(quick_control(model), rows, targets=[0.6, 0.7, 0.8, 0.9])
-    for line in curve.frame().to_dict("records"):
-        alone = quick_control(model, target=line["target"])
-        alone.fit(X, y, sensitive_features=s)
-        assert line["change_rate"] <= 1.2 * alone.change_rate_ + 2 / N
-
-
 def test_hard_limits_hold_for_every_model(model, rows):
     update = quick_control(model, max_changes=0.05, max_accuracy_loss=0.03)
-    curve = trace(update, rows, targets=[0.5, 0.7, 0.9])
+    curve = trace(update, rows, targets=[0.5, 0.9], describe=False)
     frame = curve.frame()
-    assert len(frame) == 3
+    assert len(frame) == 2
     assert frame["change_rate"].max() <= 0.05
     assert (curve.base_accuracy - frame["accuracy"]).max() <= 0.03 + 1e-12
     assert frame["fairness"].max() > curve.base_fairness
@@ -243,9 +224,14 @@ def test_a_target_that_is_met_leaves_new_rows_alone_too(model, rows):
 
 def test_labels_may_be_missing_for_demographic_parity(model, rows, new):
     X, _, s = rows
-    curve = frontier(quick_control(model), X, sensitive_features=s, targets=[0.7])
+    curve = frontier(
+        quick_control(model), X, sensitive_features=s, targets=[0.7, 0.9], describe=False
+    )
     assert curve.frame()["accuracy"].isna().all()
     assert math.isnan(curve.base_accuracy)
+    found = curve.trade_off()
+    assert found.base_accuracy is None
+    assert all(step.accuracy is None for step in found.steps)
     curve.plot()
 
 
@@ -354,15 +340,6 @@ def test_select_with_both_warns_where_none_reaches_both(curve):
         update = curve.select(target=0.8, max_changes=cheapest / 2)
     within = frame[frame["change_rate"] <= cheapest / 2]
     assert update.target_ in set(within["target"])
-
-
-def test_select_for_a_disparity_takes_a_ceiling(model, rows):
-    update = quick_control(model, constraints="true_positive_rate_parity")
-    curve = trace(update, rows, targets=[0.05, 0.1, 0.15])
-    chosen = curve.select(target=0.1)
-    frame = curve.frame()
-    assert chosen.fairness_ <= 0.1
-    assert chosen.change_rate_ == frame[frame["fairness"] <= 0.1]["change_rate"].min()
 
 
 def test_select_says_what_it_needs(curve):
@@ -529,7 +506,7 @@ def test_a_target_that_gains_alone_miss_gets_losses_too():
     model = LogisticRegression().fit(people.data[:800], people.target[:800])
     rows = people.data[800:], people.target[800:], people.sensitive_features[800:]
     update = quick_control(model, target=0.7, target_on="fit_rows")
-    curve = trace(update, rows, targets=[0.7, 0.8, 0.99])
+    curve = trace(update, rows, targets=[0.7, 0.8, 0.99], describe=False)
     lines = curve.frame()
     assert (lines["fairness"] >= lines["target"]).all()
     assert (lines["n_losses"] > 0).tolist() == [False, False, True]
@@ -540,11 +517,9 @@ def test_a_target_that_gains_alone_miss_gets_losses_too():
 # -- the blind limit ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("direction", ["any", "losses_only"])
-def test_a_few_efficient_updates_have_the_limit_of_blind_changes(
-    model, rows, new, direction, monkeypatch
-):
+def test_a_few_efficient_updates_have_the_limit_of_blind_changes(model, rows, new, monkeypatch):
     monkeypatch.setattr("commod._study.frontier.MOST_BLIND", 3)
+    direction = "losses_only"
     update = quick_control(model, direction=direction)
     how = {"targets": [0.5, 0.6, 0.7, 0.8, 0.9, 0.98], "blind_limit": True, "describe": False}
     blind = trace(update, rows, new, **how)
@@ -566,7 +541,7 @@ def test_a_few_efficient_updates_have_the_limit_of_blind_changes(
 
 
 def test_the_blind_limit_is_drawn_listed_and_reported(model, rows, new, tmp_path):
-    blind = trace(quick_control(model), rows, new, targets=[0.7, 0.8], blind_limit=True)
+    blind = trace(quick_control(model), rows, new, targets=[0.7], blind_limit=True)
     (line,) = [line for line in blind.plot().lines if "without the group" in str(line.get_label())]
     assert line.get_label() == "fewest without the group (estimate)"
     np.testing.assert_array_equal(line.get_ydata(), blind.frame()["blind_limit"].dropna())
@@ -662,6 +637,7 @@ def with_a_secret(rows, model):
 def test_a_pickle_holds_the_trade_off_and_no_value_of_a_person(
     model, rows, new, monkeypatch, update, how
 ):
+    monkeypatch.setattr("commod._study.frontier.MOST_STEPS", 3)
     old, new = (with_a_secret(each, model) for each in (rows, new))
     curve = trace(update, old, new, **how)
     data = pickle.dumps(curve)
@@ -682,16 +658,18 @@ def test_a_pickle_holds_the_trade_off_and_no_value_of_a_person(
 
 
 def test_what_segments_were_sought_in_is_let_go(model, rows):
-    curve = trace(RejectOption(model), rows)
+    curve = trace(quick_control(model), rows, targets=[0.7])
     columns = weakref.ref(curve._describe)
     curve.trade_off()
     assert columns() is None
 
 
 @pytest.mark.parametrize("kind", [COMMOD, RejectOption, quick_control])
-def test_a_selected_update_is_the_callers_own(model, rows, new, kind, networks):
-    how = {"targets": [0.6, 0.8]} if kind is quick_control else {}
-    curve = networks if kind is COMMOD else trace(kind(model), rows, new, **how)
+def test_a_selected_update_is_the_callers_own(model, rows, new, kind, networks, rejecting):
+    if kind is quick_control:
+        curve = trace(kind(model), rows, new, targets=[0.6, 0.8], describe=False)
+    else:
+        curve = networks if kind is COMMOD else rejecting
     picked, all_before = curve.select(max_changes=1.0), decisions_of(curve, new)
     before = decided(picked, new)
     other = {"epochs": 0} if kind is COMMOD else {"target": 0.3} if kind is quick_control else {}
@@ -712,19 +690,18 @@ def test_without_describing_the_steps_are_bare_and_nothing_is_sought(model, rows
     assert compare([update], *rows[:2], sensitive_features=rows[2], progress=False)
 
 
-def test_the_trade_off_of_a_disparity_goes_down_and_may_lack_labels(model, rows):
+def test_the_trade_off_of_a_disparity_goes_down_and_its_target_is_a_ceiling(model, rows):
     update = quick_control(model, constraints="true_positive_rate_parity")
-    check_steps(trace(update, rows, targets=[0.05, 0.1, 0.15, 0.2]), sign=-1)
-    X, _, s = rows
-    curve = frontier(quick_control(model), X, sensitive_features=s, targets=[0.7, 0.9])
-    found = curve.trade_off()
-    assert found.base_accuracy is None
-    assert all(step.accuracy is None for step in found.steps)
+    curve = trace(update, rows, targets=[0.05, 0.1, 0.15], describe=False)
+    check_steps(curve, sign=-1)
+    chosen = curve.select(target=0.1)
+    frame = curve.frame()
+    assert chosen.fairness_ <= 0.1
+    assert chosen.change_rate_ == frame[frame["fairness"] <= 0.1]["change_rate"].min()
 
 
-def test_the_trade_off_of_rivals_and_of_commod(model, rows, new, networks):
-    curve = trace(RejectOption(model), rows, new)
-    found = check_steps(curve)
+def test_the_trade_off_of_rivals_and_of_commod(model, rows, new, networks, rejecting):
+    found = check_steps(rejecting)
     assert found.method == "RejectOption"
     assert all(step.card is None and step.target is None for step in found.steps)
     assert any(step.segments.segments for step in found.steps)

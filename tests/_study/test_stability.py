@@ -30,7 +30,7 @@ from commod._study.stability import (
     stability,
 )
 from commod.datasets import make_biased
-from commod.exceptions import InputError, InterruptionWarning, TargetWarning, TrainingWarning
+from commod.exceptions import InputError, InterruptionWarning, TrainingWarning
 from commod.metrics import fairness_value
 from commod.rivals import MinimalFlip
 from commod.rivals.base import Rival
@@ -75,7 +75,7 @@ def refit(update, rows, **how):
 
 @pytest.fixture(scope="module")
 def found(model, rows):
-    return refit(quick_control(model, target=0.8), rows, n_refits=6)
+    return refit(quick_control(model, target=0.8), rows, n_refits=5)
 
 
 class Watched(Rival):
@@ -168,9 +168,9 @@ def test_everything_equals_a_naive_loop(model, rows):
     sampler = RowSampler.read(update, RawRows(X, y, s), 0.5)
     models = [
         clone(update).set_params(min_group_size=15, min_category_size=3).fit(**sampler.draw(random))
-        for _ in range(4)
+        for _ in range(3)
     ]
-    found = refit(update, rows)
+    found = refit(update, rows, n_refits=3)
     before = model.predict(X)
     after = np.array([one.predict(X) for one in models])
     np.testing.assert_allclose(found.change_share, (after != before).mean(axis=0))
@@ -203,7 +203,7 @@ def test_points_of_evidence_push_towards_the_favourable_decision(model, rows, fi
         assert use.towards_change is None
         assert use.towards_favorable == np.mean(np.array(points) > 0)
         assert terms[name] == use
-    found = replace(refit(fitted, rows), columns=columns, terms=terms)
+    found = replace(refit(fitted, rows, n_refits=2), columns=columns, terms=terms)
     assert found.columns_frame()["towards_favorable"].notna().all()
     assert "larger values push towards the favourable decision in" in found._repr_html_()
     legend = found.plot().axes[1].get_legend()
@@ -223,23 +223,13 @@ def test_a_rule_that_no_row_can_change_gives_the_same_people_each_time(watched, 
 
 
 def test_decisions_drawn_anew_each_time_have_little_in_common(watched, rows):
-    found = refit(watched("random"), rows, n_refits=10)
+    found, again, other = (
+        refit(watched("random"), rows, n_refits=5, random_state=seed) for seed in (1, 1, 2)
+    )
     assert 0 < found.agreement < 0.5
     assert found.n_always == 0 < found.n_sometimes
-
-
-def test_a_planted_cause_is_found_by_every_refit():
-    """One group has many people just below the threshold, and one column marks them."""
-    town = np.repeat([0.0, 1.0], 300)
-    place = np.tile(np.arange(300) % 10, 2)
-    near = (town == 1) & (place >= 3) & (place < 6)
-    score = np.where(place < np.where(town == 1, 3, 6), 0.9, np.where(near, 0.45, 0.2))
-    X = pd.DataFrame({"score": score, "town": town, "near": near.astype(float)})
-    update = quick_control(ScoreColumn("score"), target=0.8)
-    group = np.where((town == 1) ^ (np.arange(600) % 60 == 0), "b", "a")  # towns are not groups
-    found = refit(update, (X, None, group))
-    assert found.agreement == 1 and found.n_always > 0
-    assert found.n_always + found.n_never == 600
+    np.testing.assert_array_equal(found.change_share, again.change_share)
+    assert (found.change_share != other.change_share).any()
 
 
 def test_a_fair_model_changes_nobody_and_says_so():
@@ -308,7 +298,7 @@ def policies():
 
 @pytest.mark.parametrize(
     ("sample", "smallest", "n_policies"),
-    [("bootstrap", 2, 140), ("subsample", 5, 2), ("bootstrap", 9, 1)],
+    [("bootstrap", 2, 140), ("subsample", 9, 1)],
 )
 def test_refits_have_no_category_that_the_fit_would_not_have(
     policies, sample, smallest, n_policies
@@ -365,14 +355,6 @@ def test_the_update_is_left_alone_and_keeps_its_seed(watched, rows):
     assert len({one.random_state for one, _ in Watched.seen}) == 4  # drawn, and different
 
 
-def test_the_same_seed_gives_the_same_result(watched, rows):
-    first, again, other = (
-        refit(watched("random"), rows, random_state=seed).change_share for seed in (1, 1, 2)
-    )
-    np.testing.assert_array_equal(first, again)
-    assert (first != other).any()
-
-
 # -- kinds of rows and updates -----------------------------------------------------------------
 
 
@@ -382,13 +364,13 @@ def test_frames_and_lists_give_what_arrays_give(rows):
     table = np.column_stack([values, 1 / (1 + np.exp(-values[:, 0]))])
     frame, index = pd.DataFrame(table, columns=names), np.arange(N) + 7
     update = quick_control(ScoreColumn("score"), target=0.8)
-    expected = refit(update, (frame, y, s))
+    expected = refit(update, (frame, y, s), n_refits=2)
     for X, labels, groups in (
         (frame.set_axis(index), y, pd.Series(s, index=index)),
         (pl.DataFrame(table, schema=names), y, pl.Series(s.tolist())),
         (frame, y.tolist(), s.tolist()),
     ):
-        got = refit(update, (X, labels, groups))
+        got = refit(update, (X, labels, groups), n_refits=2)
         np.testing.assert_array_equal(got.change_share, expected.change_share)
         assert got.columns == expected.columns
 
@@ -420,11 +402,11 @@ def test_commod_refits_are_counted_too(model, rows, quick_compilation):
 def test_new_people_are_decided_on_where_given(model, rows, biased):
     X, y, s = biased.data[:N], biased.target[:N], biased.sensitive_features[:N]
     update = quick_control(model, target=0.8)
-    alone = refit(update, rows, X_eval=X)
+    alone = refit(update, rows, X_eval=X, n_refits=2)
     assert len(alone) == N and np.isnan(alone.fairness).all()
     assert alone.summary().fairness_low is None
     assert "evaluated rows" in repr(alone)
-    known = refit(update, rows, X_eval=X, y_eval=y, sensitive_features_eval=s)
+    known = refit(update, rows, X_eval=X, y_eval=y, sensitive_features_eval=s, n_refits=2)
     np.testing.assert_array_equal(known.change_share, alone.change_share)
     assert not np.isnan(known.fairness).any()
     with pytest.raises(InputError, match="belong to X_eval"):
@@ -435,7 +417,7 @@ def test_a_fitted_update_is_followed_through_the_refits(model, rows):
     X, y, s = rows
     update = quick_control(model, target=0.8)
     update.fit(X, y, sensitive_features=s)
-    found = refit(update, rows)
+    found = refit(update, rows, n_refits=2)
     changed = update.predict(X) != model.predict(X)
     np.testing.assert_array_equal(found.reference, changed)
     assert found.reference_share == pytest.approx(found.change_share[changed].mean())
@@ -446,14 +428,11 @@ def test_a_fitted_update_is_followed_through_the_refits(model, rows):
 # -- what goes wrong is said -----------------------------------------------------------------------
 
 
-def test_a_refit_that_raises_is_counted_and_its_reason_kept(watched, rows):
+def test_refits_that_raise_are_counted_and_if_all_do_the_first_reason_is_the_error(watched, rows):
     found = refit(watched("sometimes"), rows)
     assert (found.n_refits, found.n_asked, found.n_failed) == (3, 4, 1)
     assert found.failures == ("RuntimeError: out of luck",)
     assert "1 of 4 refits failed: RuntimeError: out of luck" in repr(found)
-
-
-def test_where_all_refits_fail_the_first_reason_is_the_error(watched, rows):
     with pytest.raises(InputError, match=r"4 of 4 refits failed.*RuntimeError: always out of luck"):
         refit(watched("never"), rows)
 
@@ -462,10 +441,9 @@ def test_warnings_of_refits_are_collected_not_printed(model, rows):
     update = quick_control(model, target=0.98, max_changes=0.01)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = refit(update, rows)
-    assert len(found.warnings["TargetWarning"]) == 4
-    assert "4 × TargetWarning, such as: " in repr(found)
-    assert issubclass(TargetWarning, UserWarning)
+        found = refit(update, rows, n_refits=2)
+    assert len(found.warnings["TargetWarning"]) == 2
+    assert "2 × TargetWarning, such as: " in repr(found)
 
 
 def test_an_interrupt_keeps_the_refits_that_are_done(watched, rows):
@@ -486,24 +464,14 @@ def test_training_that_caught_the_interrupt_ends_the_refits(monkeypatch, watched
 
     def warn_third(self, learning_rows):
         learn(self, learning_rows)
-        if len(self.seen) == 3:
-            warnings.warn("Training was interrupted.", InterruptionWarning, stacklevel=2)
+        # another warning of training interrupts nothing
+        kind = InterruptionWarning if len(self.seen) == 3 else TrainingWarning
+        warnings.warn("Training was interrupted.", kind, stacklevel=2)
 
     monkeypatch.setattr(Watched, "_learn", warn_third)
     with pytest.warns(InterruptionWarning, match="Interrupted after 2 of 30 refits"):
         found = refit(watched(), rows, n_refits=30)
     assert found.n_refits == 2
-
-
-def test_another_warning_of_training_interrupts_nothing(monkeypatch, watched, rows):
-    learn = Watched._learn
-
-    def warn(self, learning_rows):
-        learn(self, learning_rows)
-        warnings.warn("Training collapsed.", TrainingWarning, stacklevel=2)
-
-    monkeypatch.setattr(Watched, "_learn", warn)
-    assert refit(watched(), rows, n_refits=3).n_refits == 3
 
 
 @pytest.mark.parametrize(

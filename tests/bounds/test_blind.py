@@ -12,7 +12,7 @@ from commod.exceptions import InputError
 def quick_estimate(monkeypatch):
     """Draw one sample and few trees instead of many: for tests that look at no interval."""
     monkeypatch.setattr("commod.bounds._blind.N_BOOTSTRAPS", 1)
-    monkeypatch.setattr("commod.bounds._blind.MODEL", {"max_leaf_nodes": 6, "max_iter": 25})
+    monkeypatch.setattr("commod.bounds._blind.MODEL", {"max_leaf_nodes": 6, "max_iter": 20})
 
 
 def people(n=600, seed=0):
@@ -80,16 +80,12 @@ def test_the_order_of_the_rows_does_not_matter(quick_estimate):
 
 @pytest.mark.parametrize(
     ("constraints", "target", "n_groups"),
-    [
-        ("demographic_parity", 0.85, 3),
-        ("equalized_odds", 0.15, 2),
-        ("true_positive_rate_parity", 0.08, 3),
-    ],
+    [("demographic_parity", 0.85, 2), ("true_positive_rate_parity", 0.08, 3)],
 )
 def test_more_freedom_never_needs_more_changes(
     constraints, target, n_groups, monkeypatch, quick_estimate
 ):
-    monkeypatch.setattr("commod.bounds._blind.MODEL", {"max_iter": 10})
+    monkeypatch.setattr("commod.bounds._blind.MODEL", {"max_leaf_nodes": 6, "max_iter": 10})
     random = np.random.RandomState(1)
     group = random.randint(0, n_groups, 400)
     X = pd.DataFrame({"hint": group + random.normal(size=400), "noise": random.rand(400)})

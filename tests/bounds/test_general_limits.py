@@ -40,7 +40,7 @@ from commod.metrics._constraint import SELECTION_RATE
 seeds = st.integers(0, 2**32 - 1)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(name=st.sampled_from(list(CASES)), seed=seeds)
 def test_limits_agree_with_all_decisions(name, seed):
     case = random_case(name, np.random.default_rng(seed))
@@ -51,7 +51,7 @@ def test_limits_agree_with_all_decisions(name, seed):
         assert (limit.n_changes, limit.lower_bound) == (fewest, fewest)
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=8)
 @given(name=st.sampled_from(list(CASES)), seed=seeds, time_limit=st.sampled_from([0.0, 0.02]))
 def test_a_search_without_time_proves_no_more_than_is_true(name, seed, time_limit):
     case = random_case(name, np.random.default_rng(seed))
@@ -63,7 +63,7 @@ def test_a_search_without_time_proves_no_more_than_is_true(name, seed, time_limi
         assert limit.n_changes is None or limit.n_changes >= fewest
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(name=st.sampled_from(list(CASES)), seed=seeds)
 def test_the_positives_that_come_back_keep_all_bounds(name, seed):
     case = random_people(name, np.random.default_rng(seed), n_rows=400)
@@ -81,7 +81,7 @@ def test_the_positives_that_come_back_keep_all_bounds(name, seed):
         assert sign * (comparison.value(after) - bound) <= 1e-12
 
 
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=6)
 @given(seed=seeds)
 def test_movable_people_limit_the_changes(seed):
     rng = np.random.default_rng(seed)

@@ -24,7 +24,7 @@ PARITY, ODDS, TPR, FPR = CONSTRAINTS = (
 DIRECTIONS = {"any": (True, True), "gains_only": (True, False), "losses_only": (False, True)}
 FLOORS = (0.3, 0.5, 2 / 3, 0.8, 0.9, 1.0, Fraction(4, 5))
 CEILINGS = (0.0, 0.1, 0.25, 1 / 3, 0.5, 0.8, Fraction(1, 3))
-N_INSTANCES = 504  # each constraint, number of groups and direction 21 times
+N_INSTANCES = 264  # each constraint, number of groups and direction 11 times
 
 
 # ---------------------------------------------------------------------------------------------
@@ -101,10 +101,9 @@ class Instance:
         return min(zip(costs.tolist(), changed.sum(axis=1).tolist(), strict=True), default=None)
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_the_cheapest_changes_of_all_sets_of_rows(part):
+def test_the_cheapest_changes_of_all_sets_of_rows():
     n_reached = 0
-    for seed in range(part, N_INSTANCES, 4):
+    for seed in range(N_INSTANCES):
         rows = Instance(seed)
         limit = minimal_cost(
             rows.y_pred,
@@ -121,7 +120,7 @@ def test_the_cheapest_changes_of_all_sets_of_rows(part):
         assert (limit.cost, limit.n_changes) == best, seed
         assert limit.n_changes == sum(limit.flips.values())
         assert limit.rate == limit.n_changes / len(rows.y_pred)
-    assert n_reached > 60
+    assert n_reached > 120
 
 
 def test_the_fewest_changes_among_rows_that_may_change():
@@ -168,8 +167,10 @@ def random_rows(seed, n, n_groups=3):
     return score, (score > 0.5).astype(int), y_true, group
 
 
-@pytest.mark.parametrize("constraints", CONSTRAINTS)
-@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize(
+    ("constraints", "direction"),
+    [(PARITY, "losses_only"), (ODDS, "gains_only"), (TPR, "any"), (FPR, "any")],
+)
 def test_with_equal_costs_the_cheapest_are_the_fewest(constraints, direction):
     for seed, n_groups in ((0, 2), (1, 3)):
         _, y_pred, y_true, group = random_rows(seed, 500, n_groups)
@@ -189,7 +190,7 @@ def test_with_equal_costs_the_cheapest_are_the_fewest(constraints, direction):
                 assert cheapest.flips == fewest.flips
 
 
-@pytest.mark.parametrize("constraints", CONSTRAINTS)
+@pytest.mark.parametrize("constraints", [PARITY, ODDS])
 def test_borderline_people_are_cheaper_and_the_unit_of_the_cost_does_not_matter(constraints):
     score, y_pred, y_true, group = random_rows(0, 300)
     distance = np.abs(score - 0.5)
@@ -221,8 +222,22 @@ def test_rows_that_may_not_change_can_make_a_target_unreachable():
     assert costs == sorted(costs, reverse=True)
 
 
+def test_one_of_two_rates_that_may_not_move_can_make_a_target_unreachable():
+    y_true = np.repeat([1, 0], 4)
+    y_pred, group = [1, 1, 0, 0, 1, 0, 1, 0], ["a", "a", "b", "b"] * 2
+    asked = {"constraints": ODDS, "y_true": y_true, "sensitive_features": group, "target": 0.5}
+    found = minimal_cost(y_pred, change_cost=np.full(8, 3.0), **asked)
+    assert (found.cost, found.n_changes) == (3.0, 1)  # one of the four whose label is 1
+    found = minimal_cost(y_pred, change_cost=np.ones(8), may_change=y_true == 0, **asked)
+    assert (found.cost, found.n_changes, found.flips) == (math.inf, None, {})
+    # a gap of a half stays in one rate, so that a quarter is left for the other one
+    y_pred, asked["target"] = [1, 1, 1, 0, 1, 1, 0, 0], 0.75
+    found = minimal_cost(y_pred, change_cost=np.ones(8), may_change=y_true == 0, **asked)
+    assert (found.cost, found.n_changes) == (2.0, 2)
+
+
 def test_many_rows_are_no_obstacle():
-    score, y_pred, y_true, group = random_rows(0, 200_000)
+    score, y_pred, y_true, group = random_rows(0, 100_000)
     for constraints, target in ((PARITY, 0.9), (TPR, 0.05)):
         limit = minimal_cost(
             y_pred,

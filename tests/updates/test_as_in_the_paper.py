@@ -145,8 +145,7 @@ def test_trained_concepts_differ_and_the_penalty_for_diversity_makes_them_less_a
     model, fit_rows, trained
 ):
     """A start of tiny concepts gave every concept the same steps: copies of each other."""
-    others = [as_trained(model, fit_rows, seed) for seed in (1, 2)]
-    weights = [update.concept_weights_ for update in (trained, *others)]
+    weights = [update.concept_weights_ for update in (trained, as_trained(model, fit_rows, 1))]
     assert np.mean([concept_redundancy(w) for w in weights]) < 0.7
     assert np.mean([cosine(w) for w in weights]) < 0.95
     apart = as_trained(model, fit_rows, lambda_diversity=1.0).concept_weights_

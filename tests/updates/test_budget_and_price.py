@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from commod import ScoreColumn
+from commod import ScoreColumn, bounds
 from commod.datasets import make_biased
 from commod.exceptions import CommodWarning
 from commod.metrics._changes import is_degenerate
-from commod.metrics._constraint import CONSTRAINTS, get_constraint
+from commod.metrics._constraint import get_constraint
 from commod.updates._promise import choose_update
 from quick_updates import quick_control
 
@@ -38,18 +38,20 @@ def rows():
 # -- budget ---------------------------------------------------------------------------------------
 
 
-LARGE_BUDGETS = [one for one in CONSTRAINTS if one != "equalized_odds"]
-LARGE_BUDGETS.append(
-    pytest.param(
-        "equalized_odds",
-        marks=pytest.mark.xfail(
-            strict=True, reason="points of odds are worse for a large budget than for a small one"
+@pytest.mark.parametrize(
+    "constraints",
+    [
+        "demographic_parity",
+        "true_positive_rate_parity",
+        pytest.param(
+            "equalized_odds",
+            marks=pytest.mark.xfail(
+                strict=True,
+                reason="points of odds are worse for a large budget than for a small one",
+            ),
         ),
-    )
+    ],
 )
-
-
-@pytest.mark.parametrize("constraints", LARGE_BUDGETS)
 def test_a_large_budget_reaches_parity_and_no_more_changes_are_made(rows, constraints):
     model, people = rows
     asked = {"constraints": constraints, "direction": "gains_only"}
@@ -77,14 +79,11 @@ def test_a_small_budget_is_used_and_says_so(rows):
         "at most 2.0% of the decisions may change. This is the best P-rule of label 1"
         in update.status_
     )
-
-
-def test_no_target_within_the_budget_is_fairer(rows):
-    model, people = rows
-    update = fit(model, people, max_changes=0.04)
-    for target in (0.65, 0.75, 0.9):
-        asked = fit(model, people, target=target, max_changes=0.04)
-        assert update.fairness_ >= asked.fairness_ - 0.01
+    X, _, s = people
+    best = bounds.best_fairness(
+        model.predict(X), sensitive_features=s, max_changes=int(0.02 * len(X))
+    ).fairness
+    assert update.base_fairness_ < best - 0.05 <= update.fairness_ <= best
 
 
 def test_a_base_model_at_parity_stays_as_it_is():
@@ -98,7 +97,6 @@ def test_a_base_model_at_parity_stays_as_it_is():
 @pytest.mark.parametrize(
     ("caps", "target"),
     [
-        ({"max_changes": 0.03}, 0.95),
         ({"max_accuracy_loss": 0.004}, 0.95),
         ({"max_volume_change": 0.02}, None),
     ],
@@ -178,9 +176,8 @@ def test_a_degenerate_update_changes_most_decisions_or_makes_them_alike(
     assert bool(is_degenerate(changed, before, after)) is expected
 
 
-@pytest.mark.parametrize("seed", [0, 3, 7])
-def test_without_a_promise_the_update_is_that_of_a_fit_without_confidence(seed):
-    model, people = biased(140, seed, bias=0.3, group_shares=(0.5, 0.5))
+def test_without_a_promise_the_update_is_that_of_a_fit_without_confidence():
+    model, people = biased(140, bias=0.3, group_shares=(0.5, 0.5))
     update = fit(model, people, target=0.97, confidence=0.99)
     default = fit(model, people, target=0.97)
     assert update.promised_ is False and "without confidence, on all rows" in update.status_

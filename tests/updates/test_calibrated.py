@@ -60,8 +60,7 @@ def check_kept(update, X, label=1):
     return probability
 
 
-@pytest.mark.parametrize("score_edit", ["changed_only", "all"])
-@pytest.mark.parametrize("threshold", [0.5, 0.3])
+@pytest.mark.parametrize(("score_edit", "threshold"), [("changed_only", 0.3), ("all", 0.5)])
 def test_decisions_stay_and_the_brier_score_falls_on_new_people(rows, score_edit, threshold):
     update = fitted(rows, target=0.7, score_edit=score_edit, threshold=threshold)
     X, y, _ = rows_of(1)

@@ -22,7 +22,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from commod import COMMOD, ScoreColumn, explain
@@ -93,17 +93,17 @@ def test_no_epochs_change_no_decision_and_no_bit_of_the_scores(model, rows):
     assert update.change_rate_ == 0
 
 
-@pytest.mark.parametrize("threshold", [0.01, 0.1, 0.3, 0.7, 0.99])
 @pytest.mark.filterwarnings("ignore:The base model's own predict")
-def test_no_decision_changes_at_r_one_whatever_the_threshold(model, rows, threshold):
+def test_no_decision_changes_at_r_one_whatever_the_threshold(model, rows):
     X, y, s = rows
-    update = COMMOD(model, epochs=0, threshold=threshold).fit(X, y, sensitive_features=s)
     scores = model.predict_proba(X)[:, 1]
-    assert np.array_equal(update.predict(X), (scores > threshold).astype(int))
-    assert not update.changes(X).changed.any()
+    for threshold in (0.01, 0.3, 0.99):
+        update = COMMOD(model, epochs=0, threshold=threshold).fit(X, y, sensitive_features=s)
+        assert np.array_equal(update.predict(X), (scores > threshold).astype(int))
+        assert not update.changes(X).changed.any()
 
 
-@pytest.mark.parametrize("threshold", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("threshold", [0.1, 0.5])
 @pytest.mark.filterwarnings("ignore:The base model's own predict")
 def test_training_has_nothing_to_do_where_nothing_is_asked_for(model, rows, threshold):
     X, _, s = rows
@@ -135,14 +135,6 @@ def test_concepts_have_norm_one_exact_zeros_and_share_no_column(fitted):
     assert not (W[0] * W[1]).any()
     sizes = np.abs(fitted.concept_contributions_)
     assert sizes[0] >= sizes[1] > 0
-
-
-def test_concepts_as_trained_make_the_same_update(model, rows, fitted):
-    X, y, s = rows
-    trained = COMMOD(model, lambda_fair=4, training={"concepts_by_column": False}, random_state=0)
-    trained.fit(X, y, sensitive_features=s)
-    np.testing.assert_allclose(trained.ratio(X), fitted.ratio(X), atol=1e-9)
-    assert (trained.concept_weights_[0] * trained.concept_weights_[1]).any()
 
 
 def test_scores_and_margins_agree_with_decisions(fitted, rows):
@@ -201,7 +193,6 @@ def longer(model, rows):
 @pytest.mark.parametrize(
     "change",
     [
-        {"lambda_fair": 1},
         {"lambda_ratio": 0.5},
         {"lambda_sparsity": 0.2},
         {"lambda_diversity": 3.0},
@@ -213,7 +204,6 @@ def longer(model, rows):
         {"training": {"ramp_epochs": 1}},
         {"random_state": 1},
         {"constraints": "true_positive_rate_parity"},
-        {"constraints": "false_positive_rate_parity"},
     ],
     ids=str,
 )
@@ -291,9 +281,11 @@ def test_a_message_does_not_list_everybody(model, rows):
 
 
 def test_conditioning_on_the_logit_adds_one_term_for_the_margin(model, rows):
-    update = small(model, rows, training={"reads_score": True}, locked_features=["x0"])
+    training = {"reads_score": True, "concepts_by_column": False}
+    update = small(model, rows, training=training, locked_features=["x0"])
     assert update.term_names_ == ["x1", "x2", "x3", "base margin"]
     assert update.scorecard_.points[-1], "it has a say"
+    assert (update.concept_weights_[0] * update.concept_weights_[1]).any()  # concepts as trained
     np.testing.assert_allclose(
         update.ratio(rows[0]),
         update.intercept_ + update.concepts(rows[0]) @ update.concept_contributions_,
@@ -321,11 +313,7 @@ def test_sample_weights_decide_which_rows_count(model, rows, longer):
 
 @pytest.mark.parametrize(
     ("constraints", "metric"),
-    [
-        ("equalized_odds", disparate_mistreatment),
-        ("true_positive_rate_parity", None),
-        ("false_positive_rate_parity", None),
-    ],
+    [("equalized_odds", disparate_mistreatment), ("false_positive_rate_parity", None)],
 )
 def test_the_gap_of_the_constraint_shrinks(constraints, metric):
     # errors are compared between three groups: two are in nearly every other test
@@ -343,14 +331,6 @@ def test_the_gap_of_the_constraint_shrinks(constraints, metric):
         assert update.fairness_ == value
 
 
-def test_without_labels_demographic_parity_still_works(model, rows):
-    X, _, s = rows
-    update = small(model, (X, None, s), epochs=100)
-    assert update.fairness_ > update.base_fairness_ + 0.1
-    assert math.isnan(update.accuracy_)
-    assert "accuracy" not in update.status_
-
-
 def test_a_grid_equals_fits_made_one_by_one(model, rows):
     X, y, s = rows
     settings = [{"lambda_fair": 1}, {"lambda_fair": 4, "lambda_ratio": 0.3, "random_state": 5}]
@@ -362,12 +342,6 @@ def test_a_grid_equals_fits_made_one_by_one(model, rows):
         np.testing.assert_allclose(from_grid.ratio(X), alone.ratio(X), atol=1e-4)
         assert from_grid.lambda_fair == setting["lambda_fair"]
         assert list(from_grid.feature_names_in_) == list(X.columns)
-
-
-def test_a_grid_refuses_what_it_cannot_batch(model, rows):
-    X, y, s = rows
-    with pytest.raises(InputError, match=r"A grid may change .*got epochs"):
-        fit_grid(COMMOD(model), [{"epochs": 3}], X, y, sensitive_features=s)
 
 
 # -- people ---------------------------------------------------------------------------------------
@@ -415,12 +389,6 @@ def test_a_column_named_like_the_margin_is_refused(model, rows):
         )
 
 
-def test_a_class_is_not_a_model(rows):
-    X, y, s = rows
-    with pytest.raises(InputError, match="LogisticRegression"):
-        COMMOD(LogisticRegression).fit(X, y, sensitive_features=s)
-
-
 def test_warnings_point_at_the_line_that_fits(model, rows):
     X, y, s = rows
     s = np.array(s, dtype=object)
@@ -444,8 +412,11 @@ def test_a_column_that_is_the_group_is_refused(model, rows, spell):
     X, y, s = rows
     X = X.assign(code=spell(s == s.iloc[0], np.arange(len(X))))
     scores = X.assign(score=model.predict_proba(X.drop(columns="code"))[:, 1])
-    with pytest.raises(InputError, match=r"Column 'code' of X determines the sensitive group"):
-        COMMOD(ScoreColumn("score"), epochs=0).fit(scores, y, sensitive_features=s)
+    both = pd.DataFrame({"race": s, "older": np.arange(len(X)) % 2})
+    for groups in (s, both):
+        with pytest.raises(InputError, match=r"'code' of X determines the sensitive") as refused:
+            COMMOD(ScoreColumn("score"), epochs=0).fit(scores, y, sensitive_features=groups)
+        assert refused.value.parameter == "locked_features"
     COMMOD(ScoreColumn("score"), epochs=0, locked_features=["code"]).fit(
         scores, y, sensitive_features=s
     )
@@ -461,14 +432,6 @@ def test_a_column_that_differs_from_the_group_in_one_row_is_pointed_out_with_its
     COMMOD(ScoreColumn("score"), epochs=0, locked_features=["code"]).fit(
         table, y, sensitive_features=s
     )
-
-
-def test_a_sensitive_column_among_several_is_refused_too(model, rows):
-    X, y, s = rows
-    both = pd.DataFrame({"race": s, "older": np.arange(len(X)) % 2})
-    table = X.assign(score=model.predict_proba(X)[:, 1], race=np.asarray(s))
-    with pytest.raises(InputError, match="Column 'race' of X determines the sensitive group"):
-        COMMOD(ScoreColumn("score"), epochs=0).fit(table, y, sensitive_features=both)
 
 
 # -- scikit-learn ---------------------------------------------------------------------------------
@@ -518,21 +481,9 @@ def test_grid_search_routes_the_sensitive_features(model, rows):
     assert len(search.cv_results_["params"]) == 2
 
 
-def test_a_pipeline_can_be_the_base_model(biased, rows):
-    X, y, s = rows
-    model = make_pipeline(StandardScaler(), LogisticRegression())
-    model.fit(biased.data.iloc[:N], biased.target[:N])
-    update = COMMOD(model, epochs=0).fit(X, y, sensitive_features=s)
-    assert np.array_equal(update.predict_proba(X), model.predict_proba(X))
-
-
-@pytest.mark.parametrize("dump", ["pickle", "joblib"])
-def test_a_saved_update_predicts_alike(fitted, rows, dump, tmp_path):
-    if dump == "pickle":
-        loaded = pickle.loads(pickle.dumps(fitted))
-    else:
-        joblib.dump(fitted, tmp_path / "update.joblib")
-        loaded = joblib.load(tmp_path / "update.joblib")
+def test_a_saved_update_predicts_alike(fitted, rows, tmp_path):
+    joblib.dump(fitted, tmp_path / "update.joblib")
+    loaded = joblib.load(tmp_path / "update.joblib")
     assert np.array_equal(loaded.predict_proba(rows[0]), fitted.predict_proba(rows[0]))
 
 
@@ -652,79 +603,73 @@ def test_an_interrupt_leaves_a_usable_update(model, rows, monkeypatch):
     assert update.status_.startswith("Training was interrupted")
 
 
-@pytest.mark.parametrize(("show", "expected"), [(True, True), (False, False), (None, False)])
-def test_the_progress_bar_can_be_switched_on_and_off(model, rows, capsys, show, expected):
-    small(model, rows, epochs=2, training={"progress": show})
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert ("COMMOD" in err) == expected
+def test_the_progress_bar_can_be_switched_on_and_off(model, rows, capsys):
+    for show, expected in [(True, True), (False, False), (None, False)]:
+        small(model, rows, epochs=2, training={"progress": show})
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert ("COMMOD" in err) == expected
 
 
 # -- bad input ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("params", "words"),
-    [
-        ({"lambda_fair": -1}, r"lambda_fair=-1 must be a finite number >= 0"),
-        ({"lambda_ratio": math.nan}, r"lambda_ratio=nan must be a finite number"),
-        ({"epochs": -1}, r"epochs=-1 must be"),
-        ({"n_concepts": 0}, r"n_concepts=0 must be a finite number >= 1"),
-        ({"training": {"batch_size": 0}}, r"batch_size=0"),
-        ({"training": {"learning_rate": 0}}, r"learning_rate=0 must be a finite number > 0"),
-        ({"training": {"adversary_hidden": 5}}, r"adversary_hidden=5 must be a tuple or list"),
-        (
-            {"training": {"adversary_hidden": (0,)}},
-            r"adversary_hidden=\(0,\) must be a tuple or list",
-        ),
-        (
-            {"constraints": "fairness"},
-            r"constraints='fairness' is not known; choose one of demographic_parity",
-        ),
-        ({"threshold": 1.0}, r"threshold == 1.0, must be < 1"),
-        ({"pos_label": "yes"}, r"pos_label='yes' is not a label of the base model: \[0, 1\]"),
-        ({"favorable_label": 2}, r"favorable_label=2 is not a label"),
-        ({"locked_features": "x0"}, r"locked_features='x0' is text; pass a list"),
-        (
-            {"locked_features": ["nope"]},
-            r"locked_features=\['nope'\] names columns that X does not",
-        ),
-    ],
-)
-def test_bad_parameters_are_refused_in_words(model, rows, params, words):
-    X, y, s = rows
-    with pytest.raises(ValueError, match=words):
-        COMMOD(model, **params).fit(X, y, sensitive_features=s)
+BAD_PARAMETERS = [
+    ({"lambda_fair": -1}, r"lambda_fair=-1 must be a finite number >= 0"),
+    ({"lambda_ratio": math.nan}, r"lambda_ratio=nan must be a finite number"),
+    ({"epochs": -1}, r"epochs=-1 must be"),
+    ({"n_concepts": 0}, r"n_concepts=0 must be a finite number >= 1"),
+    ({"training": {"batch_size": 0}}, r"batch_size=0"),
+    ({"training": {"learning_rate": 0}}, r"learning_rate=0 must be a finite number > 0"),
+    ({"training": {"adversary_hidden": 5}}, r"adversary_hidden=5 must be a tuple or list"),
+    (
+        {"training": {"adversary_hidden": (0,)}},
+        r"adversary_hidden=\(0,\) must be a tuple or list",
+    ),
+    (
+        {"constraints": "fairness"},
+        r"constraints='fairness' is not known; choose one of demographic_parity",
+    ),
+    ({"threshold": 1.0}, r"threshold == 1.0, must be < 1"),
+    ({"pos_label": "yes"}, r"pos_label='yes' is not a label of the base model: \[0, 1\]"),
+    ({"favorable_label": 2}, r"favorable_label=2 is not a label"),
+    ({"locked_features": "x0"}, r"locked_features='x0' is text; pass a list"),
+    (
+        {"locked_features": ["nope"]},
+        r"locked_features=\['nope'\] names columns that X does not",
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda X, y, s: (X, y[:-1], s), r"y has 599 rows, but 600 were expected"),
-        (lambda X, y, s: (X, y, s[:-1]), r"sensitive_features has 599 rows, but 600"),
-        (lambda X, y, s: (X, y, None), r"sensitive_features is missing"),
-        (lambda X, y, s: (X, y * 0, s), r"y holds one class only"),
-        (lambda X, y, s: (X, y, ["a"] * N), r"1 groups? of at least min_group_size=30"),
-        (lambda X, y, s: (X, y, ["a"] * (N - 3) + ["b"] * 3), r"'b': 3.*Merge groups"),
-        (
-            lambda X, y, s: (X, y, ["a", None] * (N // 2)),
-            r"sensitive_features has 300 missing values in 600 rows. Drop those rows",
-        ),
-        (lambda X, y, s: (X, y + 5, s), r"which the base model does not know"),
-        (lambda X, y, s: (X.assign(x1=np.inf), y, s), r"'x1' contains 600 infinite value"),
-        (lambda X, y, s: (X.iloc[:0], y[:0], s[:0]), r"0 sample\(s\)"),
-    ],
-)
-def test_bad_rows_are_refused_in_words(model, rows, change, words):
-    X, y, s = change(*rows)
-    with pytest.raises(ValueError, match=words):
-        COMMOD(model, epochs=0).fit(X, y, sensitive_features=s)
+def test_bad_parameters_are_refused_in_words(model, rows):
+    for params, words in BAD_PARAMETERS:
+        X, y, s = rows
+        with pytest.raises(ValueError, match=words):
+            COMMOD(model, **params).fit(X, y, sensitive_features=s)
 
 
-def test_errors_need_labels(model, rows):
-    X, _, s = rows
-    with pytest.raises(InputError, match="errors need labels"):
-        COMMOD(model, constraints="equalized_odds").fit(X, sensitive_features=s)
+BAD_ROWS = [
+    (lambda X, y, s: (X, y[:-1], s), r"y has 599 rows, but 600 were expected"),
+    (lambda X, y, s: (X, y, s[:-1]), r"sensitive_features has 599 rows, but 600"),
+    (lambda X, y, s: (X, y, None), r"sensitive_features is missing"),
+    (lambda X, y, s: (X, y * 0, s), r"y holds one class only"),
+    (lambda X, y, s: (X, y, ["a"] * N), r"1 groups? of at least min_group_size=30"),
+    (lambda X, y, s: (X, y, ["a"] * (N - 3) + ["b"] * 3), r"'b': 3.*Merge groups"),
+    (
+        lambda X, y, s: (X, y, ["a", None] * (N // 2)),
+        r"sensitive_features has 300 missing values in 600 rows. Drop those rows",
+    ),
+    (lambda X, y, s: (X, y + 5, s), r"which the base model does not know"),
+    (lambda X, y, s: (X.assign(x1=np.inf), y, s), r"'x1' contains 600 infinite value"),
+    (lambda X, y, s: (X.iloc[:0], y[:0], s[:0]), r"0 sample\(s\)"),
+]
+
+
+def test_bad_rows_are_refused_in_words(model, rows):
+    for change, words in BAD_ROWS:
+        X, y, s = change(*rows)
+        with pytest.raises(ValueError, match=words):
+            COMMOD(model, epochs=0).fit(X, y, sensitive_features=s)
 
 
 @pytest.mark.parametrize(
@@ -739,16 +684,6 @@ def test_errors_need_labels(model, rows):
 def test_other_columns_at_predict_time_are_refused(fitted, rows, change, words):
     with pytest.raises(ValueError, match=words):
         fitted.predict(change(rows[0]))
-
-
-def test_text_where_numbers_were_is_refused(model, rows):
-    X, y, s = rows
-    score = X.assign(score=model.predict_proba(X)[:, 1])
-    update = COMMOD(ScoreColumn("score"), epochs=3, lambda_sparsity=0, random_state=0)
-    update.fit(score, y, sensitive_features=s)
-    words = "Column 'x1' held numbers when the update was fitted and holds categories or text now"
-    with pytest.raises(InputError, match=words):
-        update.predict(score.assign(x1="much"))
 
 
 READERS = (
@@ -788,20 +723,19 @@ def objects(values):
     return array
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "array"])
+@pytest.mark.parametrize("kind", ["pandas", "array"])
 def test_a_column_without_points_is_looked_at_by_no_method(model, rows, kind):
     X, y, s = (values.reset_index(drop=True) for values in rows)
     scored = X.assign(score=model.predict_proba(X)[:, 1])
     position = scored.columns.get_loc("score")
     tables = {
         "pandas": (scored, "score"),
-        "polars": (pl.from_pandas(scored), "score"),
         "array": (scored.to_numpy(), position),
     }
     table, column = tables[kind]
     update = COMMOD(ScoreColumn(column), epochs=3, lambda_sparsity=0, random_state=0)
     update.fit(table, y, sensitive_features=s)
-    values = (math.inf, "much", datetime.date(2020, 1, 1), [1, 2], {"a": 1})
+    values = (math.inf, "much", datetime.date(2020, 1, 1), [1, 2])
     odd_tables = {str(held): holding(table, "x1", [held] * N) for held in values}
     for odd in odd_tables.values():
         with pytest.raises(InputError):
@@ -818,7 +752,7 @@ def test_a_column_without_points_is_looked_at_by_no_method(model, rows, kind):
             explain(update, odd)
     if kind != "array":
         with pytest.raises(ValueError, match="x1"):
-            update.predict(table.drop(columns="x1") if kind == "pandas" else table.drop("x1"))
+            update.predict(table.drop(columns="x1"))
 
 
 def test_a_concept_without_weight_still_has_its_columns_read(model, rows):

@@ -129,24 +129,21 @@ def test_the_target_is_reached_and_the_limit_holds(model, rows, constraints):
     assert update.reached_
     assert "on the fit rows. It is reached." in update.status_
     assert f"({update.limit_:.1%})" in update.status_.splitlines()[-1]
+    if constraints == "demographic_parity":
+        assert update.change_rate_ <= 1.5 * update.limit_
+    assert update.promised_ is None
+    low, high = update.fairness_interval_
+    assert 0 <= low < value < high <= 1 and "new rows may differ" in update.status_
 
 
-@pytest.mark.parametrize("target", [0.5, 0.95])
-def test_few_changes_at_every_level(model, rows, target):
-    update = fit(model, rows, target=target)
-    assert check_against_decisions(update, rows) >= target
-    assert update.change_rate_ <= 1.2 * update.limit_
-
-
-@pytest.mark.parametrize("constraints", CONSTRAINTS[:2])
-def test_three_groups(constraints):
+def test_three_groups():
+    constraints = "equalized_odds"
     data = make_biased(900, bias=1.5, group_shares=(0.5, 0.3, 0.2), random_state=2)
     X, y, s = data.data, data.target, data.sensitive_features
     model = LogisticRegression().fit(X[:300], y[:300])
     rows = X[300:], y[300:], s[300:]
-    target = {**TARGETS, "equalized_odds": 0.3}[constraints]
-    update = fit(model, rows, constraints=constraints, target=target)
-    assert is_met(constraints, check_against_decisions(update, rows), target)
+    update = fit(model, rows, constraints=constraints, target=0.3)
+    assert check_against_decisions(update, rows) <= 0.3
 
 
 def test_intersections_of_two_columns(model, rows):
@@ -161,7 +158,8 @@ def test_intersections_of_two_columns(model, rows):
 def test_sample_weights_weigh_the_rates(model, rows):
     X, _, s = rows
     weight = np.random.default_rng(0).uniform(0.2, 3, N)
-    update = fit(model, rows, sample_weight=weight)
+    update, doubled = (fit(model, rows, sample_weight=w) for w in (weight, 2 * weight))
+    assert np.array_equal(update.predict(X), doubled.predict(X))  # their unit does not matter
     value = p_rule(None, update.predict(X), sensitive_features=s, sample_weight=weight)
     assert value >= 0.8
     assert update.fairness_ == pytest.approx(value, rel=1e-12)
@@ -169,12 +167,6 @@ def test_sample_weights_weigh_the_rates(model, rows):
     assert math.isnan(update.limit_)
     assert all(math.isnan(end) for end in update.fairness_interval_)
     assert "fewest possible changes are not given: they count people, not sample" in update.status_
-
-
-def test_equal_weights_are_no_weights(model, rows, fitted):
-    update = fit(model, rows, sample_weight=np.full(N, 2.0))
-    assert np.array_equal(update.predict(rows[0]), fitted.predict(rows[0]))
-    assert update.limit_ == fitted.limit_
 
 
 def test_a_row_of_weight_zero_is_as_if_it_were_not_there(model, rows):
@@ -185,6 +177,7 @@ def test_a_row_of_weight_zero_is_as_if_it_were_not_there(model, rows):
     alone = quiet_fit(model, (X[kept], y[kept], s[kept]), **settings)
     assert np.array_equal(weighted.predict(X), alone.predict(X))
     assert weighted.n_rows_ == kept.sum()
+    assert weighted.limit_ == alone.limit_ > 0  # equal weights are none
     assert weighted.change_rate_ == weighted.changes(X[kept]).rate <= 0.05
 
 
@@ -197,9 +190,9 @@ def test_labels_are_not_needed_for_demographic_parity(model, rows, fitted):
     assert "accuracy" not in update.status_
 
 
-@pytest.mark.parametrize("threshold", [0.3, 0.7])
 @pytest.mark.filterwarnings("ignore:The base model's own predict")
-def test_thresholds_other_than_a_half(model, rows, threshold):
+def test_thresholds_other_than_a_half(model, rows):
+    threshold = 0.3
     X, _, s = rows
     update = fit(model, rows, threshold=threshold)
     base = model.predict_proba(X)[:, 1] > threshold
@@ -216,25 +209,6 @@ def test_other_labels_as_positive_and_favourable(model, rows, fitted):
     assert p_rule(None, update.predict(X), sensitive_features=s, pos_label=0) >= 0.8
     turned = fit(model, rows, pos_label=1, favorable_label=0)
     assert (turned.n_gains_, turned.n_losses_) == (fitted.n_losses_, fitted.n_gains_)
-
-
-def test_text_labels(biased, rows):
-    X, _, s = rows
-    words = np.where(biased.target == 1, "paid", "default")
-    model = LogisticRegression().fit(biased.data.iloc[:N][NUMBERS], words[:N])
-    update = fit(model, (X[NUMBERS], words[N:], s), pos_label="paid", direction="gains_only")
-    after = update.predict(X[NUMBERS])
-    assert set(after) <= {"paid", "default"}
-    assert p_rule(None, after, sensitive_features=s, pos_label="paid") >= 0.8
-    assert update.n_losses_ == 0
-
-
-def test_a_score_column_is_kept_out_of_the_scorecard(model, rows):
-    X, y, s = rows
-    table = X.assign(score=model.predict_proba(X)[:, 1])
-    update = fit(ScoreColumn("score"), (table, y, s))
-    assert "score" not in update.scorecard_.encoding.kinds
-    assert update.fairness_ >= 0.8
 
 
 def mixed(X, seed=0):
@@ -257,11 +231,12 @@ def test_text_categories_booleans_and_missing_values(model, rows):
     names = " ".join(update.term_names_)
     for term in ("x2 is missing", "flag = True", "city = rome", "note is missing"):
         assert term in names
+    assert "score" not in update.scorecard_.encoding.kinds
     strange = table.head(5).assign(city="mars", note="never seen", x2=np.nan)
     assert np.isfinite(update.ratio(strange)).all()
 
 
-@pytest.mark.parametrize("direction", ["any", "losses_only"])
+@pytest.mark.parametrize("direction", ["gains_only", "losses_only"])
 def test_decisions_follow_from_the_points_the_cut_and_the_score(model, rows, direction):
     """Add up the points by hand, and hold the sum against the cut: r < 0 says the same."""
     X, y, s = rows
@@ -315,29 +290,13 @@ def test_compas_with_its_hundreds_of_categories(compas):
 # -- directions -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("direction", "favorable"), [("gains_only", 0), ("losses_only", 1)])
-def test_nobody_is_moved_the_other_way(model, rows, new_rows, direction, favorable):
-    X = rows[0]
-    update = fit(
-        model, rows, direction=direction, favorable_label=favorable, pos_label=1, target=0.7
-    )
-    assert update.reached_
-    check_against_decisions(update, rows)
-    for table in (X, new_rows):
-        changes = update.changes(table)
-        good = np.asarray(model.predict(table) == favorable)
-        now = update.predict(table) == favorable
-        if direction == "gains_only":
-            assert not (good & ~now).any()
-            assert changes.n_losses == 0 < changes.n_gains
-        else:
-            assert not (~good & now).any()
-            assert changes.n_gains == 0 < changes.n_losses
-
-
 @pytest.mark.parametrize("direction", ["gains_only", "losses_only"])
 def test_the_gate_holds_r_at_one_and_the_score_bit_for_bit(model, rows, new_rows, direction):
     update = fit(model, rows, direction=direction, target=0.95)
+    check_against_decisions(update, rows)
+    changes = update.changes(new_rows)
+    counts = changes.n_gains, changes.n_losses
+    assert min(counts) == counts[direction == "gains_only"] == 0 < max(counts)
     gated = (model.predict(new_rows) == 1) == (direction == "gains_only")
     ratio, raw = update.ratio(new_rows), update.raw_ratio(new_rows)
     assert (ratio[gated] == 1).all()
@@ -347,14 +306,6 @@ def test_the_gate_holds_r_at_one_and_the_score_bit_for_bit(model, rows, new_rows
     assert (-side * raw > rule.cut * cost)[gated].any()  # the gate is what protects them
     proba = update.predict_proba(new_rows)
     assert np.array_equal(proba[gated], model.predict_proba(new_rows)[gated])
-
-
-def test_the_limit_is_that_of_the_direction(model, rows):
-    gains = fit(model, rows, direction="gains_only", pos_label=0, favorable_label=0)
-    losses = fit(model, rows, direction="losses_only", pos_label=0, favorable_label=0)
-    assert gains.change_rate_ >= gains.limit_
-    assert losses.change_rate_ >= losses.limit_
-    assert gains.limit_ != losses.limit_
 
 
 def test_mostly_losses_is_said_with_the_limit_of_gains_only(model, rows):
@@ -390,7 +341,6 @@ def volume(update, X):
 @pytest.mark.parametrize(
     ("constraints", "hard"),
     [
-        ("demographic_parity", {"max_changes": 0.02}),
         ("equalized_odds", {"max_changes": 0.02}),
         ("equalized_odds", {"max_accuracy_loss": 0.005}),
         ("demographic_parity", {"max_volume_change": 0.01}),
@@ -399,7 +349,7 @@ def volume(update, X):
 def test_hard_limits_hold_where_the_target_gives_way(model, rows, constraints, hard):
     X, y, s = rows
     extra = {
-        "demographic_parity": {"max_lines": 12, "borderline": 0.25, "target_on": "new_rows"},
+        "demographic_parity": {"borderline": 0.25, "target_on": "new_rows"},
         "equalized_odds": {"direction": "gains_only"},
     }[constraints]
     best = {"demographic_parity": 1.0, "equalized_odds": 0.0}[constraints]
@@ -433,37 +383,6 @@ def test_hard_limits_hold_where_the_target_gives_way(model, rows, constraints, h
     assert f"{name}={cap:.1%}" in update.status_
 
 
-def test_all_hard_limits_at_once(model, rows):
-    X = rows[0]
-    caps = {"max_changes": 0.03, "max_accuracy_loss": 0.01, "max_volume_change": 0.02}
-    update = quiet_fit(model, rows, target=0.95, target_on="new_rows", **caps)
-    assert update.change_rate_ <= 0.03
-    assert update.base_accuracy_ - update.accuracy_ <= 0.01 + 1e-12
-    assert abs(volume(update, X)) <= 0.02 + 1e-12
-
-
-def test_hard_limits_that_do_not_bind_change_nothing(model, rows, fitted):
-    loose = {"max_changes": 0.9, "max_accuracy_loss": 0.9, "max_volume_change": 0.9}
-    update = fit(model, rows, target=0.8, **loose)
-    assert np.array_equal(update.predict(rows[0]), fitted.predict(rows[0]))
-
-
-def test_a_budget_without_a_target_buys_fairness(model, rows):
-    X, _, s = rows
-    values = []
-    for budget in (0.02, 0.06):
-        update = fit(model, rows, max_changes=budget)
-        assert update.change_rate_ <= budget
-        assert f"Budget: at most {budget:.1%} of the decisions may change." in update.status_
-        best = bounds.best_fairness(
-            model.predict(X), sensitive_features=s, max_changes=int(budget * N)
-        ).fairness
-        assert update.base_fairness_ < update.fairness_ <= best
-        assert update.fairness_ >= best - 0.05
-        values.append(update.fairness_)
-    assert values == sorted(values)
-
-
 def test_no_budget_at_all_changes_nobody(model, rows):
     update = quiet_fit(model, rows, target=0.8, max_changes=0)
     assert update.change_rate_ == 0
@@ -489,12 +408,10 @@ def test_a_target_no_update_can_reach(rows):
     assert update.change_rate_ == 0
 
 
-@pytest.mark.parametrize("constraints", CONSTRAINTS[:2])
-def test_already_fair_means_untouched(model, rows, new_rows, constraints):
+def test_already_fair_means_untouched(model, rows, new_rows):
     X = rows[0]
-    target = 0.2 if constraints == "demographic_parity" else 0.9
     # a warning would be an error
-    update = fit(model, rows, constraints=constraints, target=target)
+    update = fit(model, rows, constraints="equalized_odds", target=0.9)
     assert update.reached_
     assert update.change_rate_ == update.n_gains_ == update.n_losses_ == 0
     for table in (X, new_rows):
@@ -508,22 +425,6 @@ def test_already_fair_means_untouched(model, rows, new_rows, constraints):
 
 
 # -- every parameter matters ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"max_accuracy_loss": 0.01},  # the tests above and below say what the others do
-        {"max_volume_change": 0.0},
-        {"max_lines": 2},
-        {"borderline": 0.5},
-    ],
-    ids=str,
-)
-@pytest.mark.filterwarnings("ignore::commod.exceptions.CommodWarning")
-def test_the_parameter_changes_the_update(model, rows, fitted, change):
-    update = fit(model, rows, **change)
-    assert not np.array_equal(update.ratio(rows[0]), fitted.ratio(rows[0]))
 
 
 def test_the_evidence_is_the_sum_of_its_concepts(fitted, rows):
@@ -558,9 +459,7 @@ def test_bins_make_steps(model, rows):
     assert update.fairness_ >= 0.8
 
 
-@pytest.mark.parametrize(
-    ("points", "max_lines"), [("per unit", 3), ("per unit", 7), ("per bin", 1), ("per bin", 7)]
-)
+@pytest.mark.parametrize(("points", "max_lines"), [("per unit", 3), ("per bin", 7)])
 def test_a_card_has_at_most_the_stated_lines(model, rows, points, max_lines):
     X, y, s = rows
     table = mixed(X).assign(score=model.predict_proba(X)[:, 1]), y, s
@@ -575,11 +474,9 @@ def test_a_card_has_at_most_the_stated_lines(model, rows, points, max_lines):
 @pytest.mark.parametrize(
     ("points", "favorable", "sign"),
     [
-        ("auto", 0, 1),
-        ("per unit", 1, -1),
-        ("per bin", 0, -1),
-        ("per bin", 1, 1),
-    ],  # every pair of values
+        ("per unit", 0, 1),
+        ("per bin", 1, -1),
+    ],
 )
 def test_a_monotone_column_helps_or_must_not_help(model, rows, points, favorable, sign):
     """1: v rises with the column, whichever label is favourable. -1: it falls."""
@@ -626,16 +523,6 @@ def test_small_groups_are_left_out_and_reported(model, rows):
 
 
 # -- the decision rule and the scikit-learn contract ----------------------------------------------
-
-
-def test_decisions_change_exactly_where_r_is_negative(model, fitted, new_rows):
-    changed = fitted.predict(new_rows) != model.predict(new_rows)
-    assert changed.any()
-    assert np.array_equal(changed, fitted.ratio(new_rows) < 0)
-    assert np.array_equal(changed, fitted.changes(new_rows).changed)
-    side = fitted.predict(new_rows) == 1
-    assert np.array_equal(fitted.predict_proba(new_rows)[:, 1] > 0.5, side)
-    assert np.array_equal(fitted.decision_function(new_rows) > 0, side)
 
 
 def test_scores_at_the_threshold_never_change(rows):
@@ -729,9 +616,9 @@ def test_too_few_rows_are_insufficient_evidence_with_a_number(model, rows):
     assert int(number[1].replace(",", "")) > N
 
 
-@pytest.mark.parametrize("constraints", CONSTRAINTS[1:])
-def test_promises_on_gaps(many, constraints):
+def test_promises_on_gaps(many):
     model, rows = many
+    constraints = "false_positive_rate_parity"
     settings = {"constraints": constraints, "target": 0.3, "confidence": 0.9}
     update = quiet_fit(model, rows, **settings)
     assert update.promised_ is True
@@ -768,93 +655,64 @@ def test_a_group_too_small_to_be_halved_is_refused(model, rows):
         fit(model, (X, y, groups), confidence=0.9, min_group_size=1)
 
 
-def test_without_confidence_nothing_is_promised_but_an_interval_is_given(fitted):
-    assert fitted.promised_ is None
-    low, high = fitted.fairness_interval_
-    assert 0 < low < fitted.fairness_ < high <= 1
-    assert "new rows may differ" in fitted.status_
-
-
-def test_a_promise_that_no_update_keeps_is_refused_in_words(rows):
-    X, y, s = rows
-    table = X.assign(score=np.where((X["x3"] > 0) & (s == "g0"), 0.8, 0.3))
-    with pytest.warns(TargetWarning, match="Nothing is promised for new people"):
-        update = fit(ScoreColumn("score"), (table, y, s), confidence=0.9, direction="losses_only")
-    assert update.promised_ is False
-    assert update.change_rate_ == 0
-
-
 # -- what cannot be asked for ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"target": 1.2}, r"target=1.2 must be a finite number >= 0 and <= 1"),
-        ({"target": -0.1}, r"target=-0.1 must be a finite number >= 0"),
-        ({"target": math.nan}, r"target=nan must be a finite number"),
-        ({"target": 2.5, "constraints": "equalized_odds"}, r"target=2.5 must .* <= 2"),
-        ({"target": 1.5, "constraints": "true_positive_rate_parity"}, r"target=1.5 must .* <= 1"),
-        ({"target": 80}, r"If you mean 80%, pass 0.8\."),
-        ({"target": 20, "constraints": "equalized_odds"}, r"If you mean 20%, pass 0.2\."),
-        ({"confidence": 95}, r"If you mean 95%, pass 0.95\."),
-        ({"max_changes": 1.5}, r"max_changes=1.5 must be a finite number >= 0 and <= 1"),
-        ({"max_accuracy_loss": -1}, r"max_accuracy_loss=-1 must be"),
-        ({"max_volume_change": 7}, r"max_volume_change=7 must be"),
-        ({"direction": "up"}, r"direction='up' is not known; choose one of any, gains_only"),
-        (
-            {"constraints": "fair"},
-            r"constraints='fair' is not known; choose one of demographic_parity",
-        ),
-        ({"points": "cubes"}, r"points='cubes' is not known; choose one of auto, per unit, per"),
-        ({"points": "free"}, r"points='free' is not known since version 0.3. Pass 'auto'"),
-        ({"monotone": {"x9": 1}}, r"monotone names 'x9', but X has no such column \(columns: x0"),
-        (
-            {"monotone": {"x0": 2}},
-            r"monotone=\{'x0': 2\}: pass 1 where a larger value may only help",
-        ),
-        ({"monotone": "x0"}, r"monotone='x0' must map columns to 1 or -1"),
-        ({"max_lines": 0}, r"max_lines=0 must be a finite number >= 1"),
-        ({"borderline": -0.1}, r"borderline=-0.1 must be"),
-        ({"confidence": 0.5}, r"confidence=0.5 must be a finite number > 0.5"),
-        ({"confidence": 1.0}, r"confidence=1.0 must be .* <= 0.9999"),
-        ({"min_category_size": 0}, r"min_category_size=0 must be"),
-        ({"locked_features": "x0"}, r"locked_features='x0' is text; pass a list"),
-        ({"pos_label": 7}, r"pos_label=7 is not a label of the base model"),
-        ({"favorable_label": "yes"}, r"favorable_label='yes' is not a label of the base model"),
-    ],
-    ids=lambda value: str(value) if isinstance(value, dict) else "",
-)
-def test_parameters_that_make_no_sense(model, rows, params, message):
-    with pytest.raises(InputError, match=message):
-        fit(model, rows, **params)
+REFUSED = [
+    ({"target": 1.2}, r"target=1.2 must be a finite number >= 0 and <= 1"),
+    ({"target": -0.1}, r"target=-0.1 must be a finite number >= 0"),
+    ({"target": math.nan}, r"target=nan must be a finite number"),
+    ({"target": 2.5, "constraints": "equalized_odds"}, r"target=2.5 must .* <= 2"),
+    ({"target": 1.5, "constraints": "true_positive_rate_parity"}, r"target=1.5 must .* <= 1"),
+    ({"target": 80}, r"If you mean 80%, pass 0.8\."),
+    ({"target": 20, "constraints": "equalized_odds"}, r"If you mean 20%, pass 0.2\."),
+    ({"confidence": 95}, r"If you mean 95%, pass 0.95\."),
+    ({"max_changes": 1.5}, r"max_changes=1.5 must be a finite number >= 0 and <= 1"),
+    ({"max_accuracy_loss": -1}, r"max_accuracy_loss=-1 must be"),
+    ({"max_volume_change": 7}, r"max_volume_change=7 must be"),
+    ({"direction": "up"}, r"direction='up' is not known; choose one of any, gains_only"),
+    (
+        {"constraints": "fair"},
+        r"constraints='fair' is not known; choose one of demographic_parity",
+    ),
+    ({"points": "cubes"}, r"points='cubes' is not known; choose one of auto, per unit, per"),
+    ({"points": "free"}, r"points='free' is not known since version 0.3. Pass 'auto'"),
+    ({"monotone": {"x9": 1}}, r"monotone names 'x9', but X has no such column \(columns: x0"),
+    (
+        {"monotone": {"x0": 2}},
+        r"monotone=\{'x0': 2\}: pass 1 where a larger value may only help",
+    ),
+    ({"monotone": "x0"}, r"monotone='x0' must map columns to 1 or -1"),
+    ({"max_lines": 0}, r"max_lines=0 must be a finite number >= 1"),
+    ({"borderline": -0.1}, r"borderline=-0.1 must be"),
+    ({"confidence": 0.5}, r"confidence=0.5 must be a finite number > 0.5"),
+    ({"confidence": 1.0}, r"confidence=1.0 must be .* <= 0.9999"),
+    ({"min_category_size": 0}, r"min_category_size=0 must be"),
+    ({"locked_features": "x0"}, r"locked_features='x0' is text; pass a list"),
+    ({"pos_label": 7}, r"pos_label=7 is not a label of the base model"),
+    ({"favorable_label": "yes"}, r"favorable_label='yes' is not a label of the base model"),
+]
 
 
-def test_what_needs_labels_says_so(model, rows):
+def test_parameters_that_make_no_sense(model, rows):
+    for params, message in REFUSED:
+        with pytest.raises(InputError, match=message):
+            fit(model, rows, **params)
+
+
+def test_what_needs_labels_or_no_weights_says_so(model, rows):
     X, _, s = rows
     with pytest.raises(InputError, match=r"compares decisions with labels, but y is None. Pass y"):
         fit(model, (X, None, s), max_accuracy_loss=0.1)
-
-
-def test_error_rates_need_labels(model, rows):
-    X, _, s = rows
     with pytest.raises(InputError, match="can do without"):
         fit(model, (X, None, s), constraints="equalized_odds")
-
-
-def test_confidence_and_weights_exclude_each_other(model, rows):
     with pytest.raises(InputError, match=r"cannot be used together: the promise counts"):
         fit(model, rows, sample_weight=np.ones(N), confidence=0.9)
 
 
 @pytest.mark.parametrize(
     ("constraints", "missing", "word"),
-    [
-        ("equalized_odds", 1, "positive"),
-        ("equalized_odds", 0, "negative"),
-        ("true_positive_rate_parity", 1, "positive"),
-        ("false_positive_rate_parity", 0, "negative"),
-    ],
+    [("equalized_odds", 0, "negative"), ("true_positive_rate_parity", 1, "positive")],
 )
 def test_a_group_without_a_label_it_is_measured_on(model, rows, constraints, missing, word):
     X, y, s = rows
@@ -872,21 +730,12 @@ def test_missing_groups_are_refused(model, rows):
         quick_control(model).fit(X, y)
 
 
-def test_a_column_that_is_the_group_is_refused(model, rows):
+def test_labels_among_the_features_are_refused_by_their_name(model, rows):
     X, y, s = rows
-    update = quick_control(model)
-    for values in (s, s.astype("category"), (s == s.iloc[0]) * 1.0, s == s.iloc[0]):
-        with pytest.raises(InputError, match=r"'race' of X determines .* locked_features") as error:
-            update.fit(X.assign(race=values), y, sensitive_features=s)
-        assert error.value.parameter == "locked_features"
-
-
-@pytest.mark.parametrize("kind", [lambda y: y.rename("bought"), lambda y: pl.Series("bought", y)])
-def test_labels_among_the_features_are_refused_by_their_name(model, rows, kind):
-    X, y, s = rows
-    named = kind(pd.Series(np.asarray(y), index=X.index))
-    with pytest.raises(InputError, match="'bought', which holds the true labels y"):
-        quick_control(model).fit(X.assign(bought=np.asarray(y)), named, sensitive_features=s)
+    values = pd.Series(np.asarray(y), index=X.index)
+    for named in (pl.Series("bought", values), values.rename("bought")):
+        with pytest.raises(InputError, match="'bought', which holds the true labels y"):
+            quick_control(model).fit(X.assign(bought=values), named, sensitive_features=s)
     other = X.assign(bought=np.arange(len(X)) % 2)
     scored = other.assign(score=model.predict_proba(X)[:, 1])
     quick_control(ScoreColumn("score")).fit(scored, named, sensitive_features=s)
@@ -894,7 +743,7 @@ def test_labels_among_the_features_are_refused_by_their_name(model, rows, kind):
 
 # -- hostile tables -------------------------------------------------------------------------------
 
-hostile = settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+hostile = settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 SCORES = {
     "spread": lambda rng, n: rng.random(n),
     "all yes": lambda rng, n: np.full(n, 0.7),
@@ -986,7 +835,7 @@ def test_whatever_comes_in_what_is_promised_holds(
         except InputError as error:
             known = (
                 r"groups? of at least|has no row whose true label|base decisions|"
-                r"no column that could have points|the same score"
+                r"no column that could have points|the same score|determines the sensitive group"
             )
             assert re.search(known, str(error))
             return

@@ -98,7 +98,7 @@ EDITS = st.one_of(
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, suppress_health_check=list(HealthCheck))
 @given(first=EDITS, second=EDITS, offset=st.sampled_from(["target", "keep"]))
 def test_an_edited_update_decides_as_its_lines_added_by_hand(update, first, second, offset):
     is_locked = second != {"age": "lock"} and first == {"age": "lock"}
@@ -177,12 +177,12 @@ def test_a_refit_finds_fewer_changes_where_a_line_was_spoilt(update):
     assert refitted.change_rate_ < spoilt.change_rate_
 
 
-@pytest.mark.parametrize("town", [0.0, -0.6])
-def test_a_refit_of_one_term_is_as_good_as_a_grid(update, town):
+def test_a_refit_of_one_term_is_as_good_as_a_grid(update):
+    town = -0.6
     others = [name for name in TERMS if name not in ("income", "town = Lyon")]
     base = {"town = Lyon": town, "income is missing": 0.0}
     refitted = edit(update, base, pin=others, refit=True)
-    grid = [edit(update, {**base, "income": income}) for income in np.linspace(-0.6, 0.6, 13)]
+    grid = [edit(update, {**base, "income": income}) for income in np.linspace(-0.6, 0.6, 9)]
     fewest = min((not one.reached_, one.change_rate_) for one in grid)
     found = not refitted.reached_, refitted.change_rate_
     after = dict(zip(refitted.term_names_, refitted.scorecard_.points.tolist(), strict=True))

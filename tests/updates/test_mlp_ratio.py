@@ -213,9 +213,8 @@ def test_unseen_categories_and_missing_values_are_read(rows, fitted):
     assert r[2] != absent[2]
 
 
-@pytest.mark.parametrize("constraints", ["true_positive_rate_parity", "false_positive_rate_parity"])
-def test_one_sided_constraints_are_trained_too(rows, fitted, constraints):
-    update = fit(rows, constraints=constraints)
+def test_one_sided_constraints_are_trained_too(rows, fitted):
+    update = fit(rows, constraints="true_positive_rate_parity")
     assert update.fairness_ < update.base_fairness_
     assert not np.array_equal(update.ratio(rows[0]), fitted.ratio(rows[0]))
 
@@ -362,15 +361,6 @@ def test_compare_puts_it_beside_a_straight_one(rows, fitted, monkeypatch):
     bent = frame[frame["method"] == "bent"]
     assert fitted.fairness_ in bent["fairness"].to_list()
     assert set(frame["method"]) == {"bent", "straight"}
-
-
-def test_stability_refits_it(rows, fitted):
-    X, y, group = rows
-    update = clone(fitted).set_params(epochs=0)  # other numbers of rows are other compilations
-    found = commod.stability(update, X, y, sensitive_features=group, n_refits=2)
-    assert found.n_refits == 2
-    assert not found.failures
-    assert not found.columns
 
 
 def test_pictures_and_notebooks_do_without_points(rows, fitted, why, curve):

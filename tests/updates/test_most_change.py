@@ -70,9 +70,15 @@ def towns(n_kept=0):
     return pd.DataFrame({"town": town, "score": np.where(is_negative, 0.2, 0.8)}), group
 
 
-@pytest.mark.parametrize("n_kept", [0, 6])
-@pytest.mark.parametrize("weight", [None, "many", "few"])
-@pytest.mark.parametrize("target_on", ["new_rows", "fit_rows"])
+@pytest.mark.parametrize(
+    ("target_on", "weight", "n_kept"),
+    [
+        ("new_rows", None, 0),
+        ("fit_rows", None, 6),
+        ("new_rows", "many", 6),
+        ("fit_rows", "few", 0),
+    ],
+)
 def test_a_target_that_only_approving_everybody_reaches_is_not_reachable(target_on, weight, n_kept):
     """All people whom the update can gain for live in one town, so they change together."""
     X, group = towns(n_kept)
@@ -180,11 +186,10 @@ def test_the_command_line_ends_with_code_1(fitted, tmp_path, capsys, monkeypatch
     assert printed["status"].startswith("The target is not reachable, because every update")
 
 
-@pytest.mark.parametrize("seed", [3, 4])
 @pytest.mark.filterwarnings("ignore:Column .* nearly determines:commod.exceptions.DataWarning")
-def test_chance_alone_is_no_reason_to_reject_nearly_everybody(seed):
+def test_chance_alone_is_no_reason_to_reject_nearly_everybody():
     """As counted, few changes close the gap. New samples of 700 people have a gap by chance."""
-    old, rows = (make_biased(n, bias=2.0, random_state=k) for n, k in ((2000, 99), (700, seed)))
+    old, rows = (make_biased(n, bias=2.0, random_state=k) for n, k in ((2000, 99), (700, 3)))
     model = LogisticRegression().fit(old.data, old.target)
     asked = {"constraints": "false_positive_rate_parity", "target": 0.03}
     update = ControlledDebiaser(model, **asked)

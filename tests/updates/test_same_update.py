@@ -38,12 +38,12 @@ KERNELS = {
 def table(n_groups):
     """Return X with scores, numbers, text, gaps and equal rows; y; and groups."""
     shares = (0.5, 0.5) if n_groups == 2 else (0.5, 0.3, 0.2)
-    data = make_biased(900, bias=1.5, n_categories=5, group_shares=shares, random_state=0)
+    data = make_biased(600, bias=1.5, n_categories=5, group_shares=shares, random_state=0)
     numbers, random = data.data.select_dtypes("number"), np.random.default_rng(0)
     model = LogisticRegression().fit(numbers[:300], data.target[:300])
-    X = data.data.assign(score=model.predict_proba(numbers)[:, 1], n=random.poisson(3, 900))
-    X.loc[random.random(900) < 0.1, "x1"] = np.nan
-    rows = np.r_[np.arange(900), np.arange(0, 900, 7)]
+    X = data.data.assign(score=model.predict_proba(numbers)[:, 1], n=random.poisson(3, 600))
+    X.loc[random.random(600) < 0.1, "x1"] = np.nan
+    rows = np.r_[np.arange(600), np.arange(0, 600, 7)]
     X = X.iloc[rows].reset_index(drop=True)
     return X, np.asarray(data.target)[rows], np.asarray(data.sensitive_features)[rows]
 

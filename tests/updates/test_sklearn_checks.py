@@ -118,7 +118,7 @@ def not_expected(estimator):
     return {"check_sample_weight_equivalence_on_dense_data": "folds"} if is_in_folds else {}
 
 
-@parametrize_with_checks([SelfMadeControl(), SelfMadeLPP()], expected_failed_checks=not_expected)
+@parametrize_with_checks([SelfMadeControl()], expected_failed_checks=not_expected)
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
@@ -148,7 +148,8 @@ OWN_WORK = [
 OF_TRAINING = ["fit_idempotent", "sample_weight_equivalence_on_dense_data"]
 
 
-# The network is COMMOD with other layers: these checks are on what its layers do.
+# The network is COMMOD with other layers, and FRAPPE has a network too: these checks are on what
+# layers do.
 OF_LAYERS = [
     "dict_unchanged",
     "estimators_pickle",
@@ -163,7 +164,8 @@ OF_LAYERS = [
     [
         *itertools.product([SelfMadeUpdate()], OF_TRAINING),
         *itertools.product([SelfMadeUpdate(epochs=0)], sorted({*OWN_WORK} - {*OF_TRAINING})),
-        *itertools.product([SelfMadeFRAPPE()], OWN_WORK),
+        *itertools.product([SelfMadeLPP()], OWN_WORK),
+        *itertools.product([SelfMadeFRAPPE()], OF_LAYERS),
         *itertools.product([SelfMadeNetwork()], OF_LAYERS),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,

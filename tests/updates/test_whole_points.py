@@ -59,9 +59,8 @@ def points_by_hand(card, frame):
     return total
 
 
-@pytest.mark.parametrize("target_on", ["fit_rows", "new_rows"])
-def test_where_nobody_may_change_nobody_does(model, data, target_on):
-    settings = {"target": 0.8, "points": "integers", "max_margin": 0.0, "target_on": target_on}
+def test_where_nobody_may_change_nobody_does(model, data):
+    settings = {"target": 0.8, "points": "integers", "max_margin": 0.0}
     with pytest.warns(TargetWarning):
         update = fit(ControlledDebiaser(model, **settings), data)
     assert update.change_rate_ == 0 and not update.reached_
@@ -173,15 +172,14 @@ def test_whole_numbers_need_hardly_more_changes_than_free_points(update, model, 
     assert update.change_rate_ <= 1.2 * free.change_rate_
 
 
-@pytest.mark.parametrize("max_lines", [1, 3])
-def test_max_lines_limits_free_points_too(model, data, max_lines):
-    short = fit(ControlledDebiaser(model, target=0.75, max_lines=max_lines), data)
-    assert 1 <= short.scorecard_.n_terms_used <= max_lines  # columns are numbers
+def test_max_lines_limits_free_points_too(model, data):
+    short = fit(ControlledDebiaser(model, target=0.75, max_lines=1), data)
+    assert short.scorecard_.n_terms_used == 1  # columns are numbers
 
 
 @pytest.mark.filterwarnings("ignore::commod.exceptions.TargetWarning")
 def test_new_people_are_nearer_to_a_target_that_is_meant_for_them(model):
-    new = make_biased(20_000, random_state=100)
+    new = make_biased(8000, random_state=100)
     group = np.asarray(new.sensitive_features)
     reached = {"new_rows": [], "fit_rows": []}
     for seed, target_on in itertools.product(range(1, 3), reached):
@@ -305,7 +303,7 @@ def test_a_refit_keeps_pinned_lines_and_whole_numbers(update, data):
 def test_new_people_are_counted_with_points_of_the_same_unit():
     """With a unit of its own in each fold, one cut would mean something else in each of them."""
     deviations = []
-    for seed in range(3):
+    for seed in range(2):
         rows = make_biased(1000, n_categories=6, bias=0.8, random_state=seed)
         numbers = make_column_transformer(
             ("passthrough", make_column_selector(dtype_include="number"))
