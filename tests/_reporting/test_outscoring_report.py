@@ -196,3 +196,13 @@ def test_the_command_line_prints_the_sentence(tmp_path):
     plain = CliRunner().invoke(app, [*command, "--json"])
     (figures,) = json.loads(plain.stdout)["audit"]["outscoring"]
     assert figures["same_group"]["value"] < 0.001
+
+
+def test_where_everybody_changes_there_is_nobody_to_compare_with():
+    scores, groups = np.tile([0.2, 0.4, 0.8, 0.9], 30), np.repeat(["a", "b", "c"], 40)
+    before = (scores > 0.5).astype(int)
+    result = audit(before, np.ones(120, int), sensitive_features=groups, scores_before=scores)
+    check = next(check for check in result.checks if check.code == "CM307")
+    assert check.state == "not enough evidence"
+    assert check.sentence == "No group has people on both sides to compare (60 gains, 0 others)."
+    assert not any("pairs of the same group" in text for text in result.answer)

@@ -561,6 +561,9 @@ def test_two_patches_differ_in_words():
         "Requested: target: 0.8 → 0.9.",
     ):
         assert sentence in said, said
+    refitted = replace(one.content, base=replace(one.content.base, digest="b" * 64))
+    said = "The base model is another one of the same class (its fingerprint differs)."
+    assert one.diff(Patch(refitted)) == [said]
     with pytest.raises(InputError, match="another Patch"):
         one.diff("patch.json")
 
