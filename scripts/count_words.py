@@ -1,0 +1,78 @@
+"""Count the words of the documentation: what a reader meets, beside what commands print.
+
+`python scripts/count_words.py` prints the totals; `--files` prints every page, longest first. A
+word has a letter or a digit. Three kinds are counted apart: prose (sentences and tables), examples
+(blocks of code and their outputs, which run as tests), and pages that a command writes whole.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+WRITTEN_BY_COMMANDS = ("docs/benchmarks.md", "docs/paper.md")  # `make bench` and `make paper`
+GENERATED = ("docs/_build", "docs/gallery", "docs/reference/generated")
+FENCE = re.compile(r"^(`{3,})(?!\{).*?^\1`*$", re.MULTILINE | re.DOTALL)  # not a directive
+LINK_TARGET = re.compile(r"\]\([^)]*\)")
+WORD = re.compile(r"\S*\w\S*")
+
+
+def split_page(text: str) -> tuple[str, str]:
+    r"""Return the prose and the examples of a page; addresses of links are neither.
+
+    Examples
+    --------
+    >>> split_page("Fit [it](docs/fit.md):\n\n```python\n>>> 1 + 1\n2\n```\n")
+    ('Fit [it]:\n\n\n', '>>> 1 + 1\n2')
+    """
+    examples = [found[0].strip("`").partition("\n")[2].strip() for found in FENCE.finditer(text)]
+    return LINK_TARGET.sub("]", FENCE.sub("", text)), "\n".join(examples)
+
+
+def split_script(text: str) -> tuple[str, str]:
+    """Return the prose of a gallery script, its docstring and comments, and its code."""
+    title = ast.get_docstring(ast.parse(text), clean=False) or ""
+    lines = text.replace(title, "", 1).splitlines()
+    prose = [title, *(line for line in lines if line.startswith("#"))]
+    return "\n".join(prose), "\n".join(line for line in lines if not line.startswith("#"))
+
+
+def pages() -> Iterator[Path]:
+    """Yield README.md, the pages of docs/ that people write or commands renew, and the gallery."""
+    yield ROOT / "README.md"
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        if not path.relative_to(ROOT).as_posix().startswith(GENERATED):
+            yield path
+    yield from sorted((ROOT / "examples").glob("*.*"))
+
+
+def count(path: Path) -> tuple[int, int, int]:
+    """Return the words of a page in prose, in examples, and written by a command."""
+    text = path.read_text("utf-8")
+    if path.relative_to(ROOT).as_posix() in WRITTEN_BY_COMMANDS:
+        return 0, 0, len(WORD.findall(text))
+    prose, examples = (split_script if path.suffix == ".py" else split_page)(text)
+    return len(WORD.findall(prose)), len(WORD.findall(examples)), 0
+
+
+def main() -> None:
+    """Print the number of words."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", action="store_true", help="print every page, longest first")
+    options = parser.parse_args()
+    counts = {path: count(path) for path in pages()}
+    if options.files:
+        for path, words in sorted(counts.items(), key=lambda item: -sum(item[1])):
+            print(*(f"{number:7,}" for number in words), path.relative_to(ROOT))
+    kinds = ("prose", "examples", "written by commands")
+    totals = [sum(words[kind] for words in counts.values()) for kind in range(3)]
+    print(", ".join(f"{kind} {n:,}" for kind, n in zip(kinds, totals, strict=True)), end="; ")
+    print(f"{sum(totals[:2]):,} words on {len(counts)} pages, without those of commands")
+
+
+if __name__ == "__main__":
+    main()
