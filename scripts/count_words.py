@@ -2,7 +2,8 @@
 
 `python scripts/count_words.py` prints the totals; `--files` prints every page, longest first. A
 word has a letter or a digit. Three kinds are counted apart: prose (sentences and tables), examples
-(blocks of code and their outputs, which run as tests), and pages that a command writes whole.
+(blocks of code and their outputs, which run as tests), and pages that a command writes whole. Of a
+script of the gallery, docstring and comments count, and its code does not.
 """
 
 from __future__ import annotations
@@ -33,12 +34,10 @@ def split_page(text: str) -> tuple[str, str]:
     return LINK_TARGET.sub("]", FENCE.sub("", text)), "\n".join(examples)
 
 
-def split_script(text: str) -> tuple[str, str]:
-    """Return the prose of a gallery script, its docstring and comments, and its code."""
-    title = ast.get_docstring(ast.parse(text), clean=False) or ""
-    lines = text.replace(title, "", 1).splitlines()
-    prose = [title, *(line for line in lines if line.startswith("#"))]
-    return "\n".join(prose), "\n".join(line for line in lines if not line.startswith("#"))
+def prose_of_script(text: str) -> str:
+    """Return the prose of a gallery script: its docstring and its comments."""
+    title = ast.get_docstring(ast.parse(text)) or ""
+    return "\n".join([title, *(line for line in text.splitlines() if line.startswith("#"))])
 
 
 def pages() -> Iterator[Path]:
@@ -55,7 +54,7 @@ def count(path: Path) -> tuple[int, int, int]:
     text = path.read_text("utf-8")
     if path.relative_to(ROOT).as_posix() in WRITTEN_BY_COMMANDS:
         return 0, 0, len(WORD.findall(text))
-    prose, examples = (split_script if path.suffix == ".py" else split_page)(text)
+    prose, examples = (prose_of_script(text), "") if path.suffix == ".py" else split_page(text)
     return len(WORD.findall(prose)), len(WORD.findall(examples)), 0
 
 

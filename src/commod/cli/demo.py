@@ -260,14 +260,12 @@ class DemoPrinter:
     def __init__(self) -> None:
         self.console = console()
         self.console.width = min(self.console.width, MAX_WIDTH)
-        self.marks = ASCII if self.console.options.ascii_only else MARKS
+        self.marks, self.line = (ASCII, "-") if self.console.options.ascii_only else (MARKS, "─")
 
     def title(self, text: str) -> None:
         """Print a heading."""
         self.console.print()
-        self.console.rule(
-            f"[bold]{text}", align="left", characters="-" if self.marks is ASCII else "─"
-        )
+        self.console.rule(f"[bold]{text}", align="left", characters=self.line)
 
     def text(self, text: str = "", style: str | None = None) -> None:
         """Print text, wrapped at words."""
