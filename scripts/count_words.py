@@ -17,21 +17,22 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 WRITTEN_BY_COMMANDS = ("docs/benchmarks.md", "docs/paper.md")  # `make bench` and `make paper`
 GENERATED = ("docs/_build", "docs/gallery", "docs/reference/generated")
-FENCE = re.compile(r"^(`{3,})(?!\{).*?^\1`*$", re.MULTILINE | re.DOTALL)  # not a directive
+FENCE = re.compile(r"^(`{3,})([^\n]*)\n(.*?)^\1`*$", re.MULTILINE | re.DOTALL)
 LINK_TARGET = re.compile(r"\]\([^)]*\)")
 WORD = re.compile(r"\S*\w\S*")
 
 
 def split_page(text: str) -> tuple[str, str]:
-    r"""Return the prose and the examples of a page; addresses of links are neither.
+    r"""Return the prose and the examples of a page; addresses and lists of pages are neither.
 
     Examples
     --------
     >>> split_page("Fit [it](docs/fit.md):\n\n```python\n>>> 1 + 1\n2\n```\n")
-    ('Fit [it]:\n\n\n', '>>> 1 + 1\n2')
+    ('Fit [it]:\n\n\n', '>>> 1 + 1\n2\n')
     """
-    examples = [found[0].strip("`").partition("\n")[2].strip() for found in FENCE.finditer(text)]
-    return LINK_TARGET.sub("]", FENCE.sub("", text)), "\n".join(examples)
+    prose = FENCE.sub(lambda found: found[3] if found[2].startswith("{eval-rst") else "", text)
+    examples = [found[3] for found in FENCE.finditer(text) if not found[2].startswith("{")]
+    return LINK_TARGET.sub("]", prose), "\n".join(examples)
 
 
 def prose_of_script(text: str) -> str:
