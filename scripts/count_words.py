@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-WRITTEN_BY_COMMANDS = ("docs/benchmarks.md", "docs/paper.md")  # `make bench` and `make paper`
+WRITTEN_BY_COMMANDS = ("docs/benchmarks.md", "docs/figures.md", "docs/paper.md")  # by `make …`
 GENERATED = ("docs/_build", "docs/gallery", "docs/reference/generated")
 FENCE = re.compile(r"^(`{3,})([^\n]*)\n(.*?)^\1`*$", re.MULTILINE | re.DOTALL)
 LINK_TARGET = re.compile(r"\]\([^)]*\)")
