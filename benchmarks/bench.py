@@ -2,8 +2,8 @@
 
 Every benchmark of `benchmarks/speed` runs in its own process. Compared programs take turns.
 
-- The full run writes docs/benchmarks.md. It leaves out the parts that the same source has measured,
-  so an interrupted run goes on.
+- The full run writes docs/benchmarks.md, with a picture from the tables of `make paper`. It leaves
+  out the parts that the same source has measured, so an interrupted run goes on.
 - `--only rows predict` measures these parts again and stores them in docs/measured/bench.json.
 - `--write-docs` writes the page from the stored results.
 - The quick run is tiny and shows that every benchmark runs. It judges no bar and writes only its
@@ -17,6 +17,7 @@ to programs with several threads.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import tempfile
@@ -30,8 +31,8 @@ from benchmarks.environments import HERE, ROOT, is_ready, python_of
 from benchmarks.harness import machine
 from benchmarks.harness.bars import figures
 from benchmarks.harness.figures import MeasuredFigure, evaluate, spread
-from benchmarks.harness.page import PICTURE, page
-from benchmarks.harness.picture import draw_rows
+from benchmarks.harness.page import CHANGES, PICTURE, page
+from benchmarks.harness.picture import draw_changes, draw_rows
 from benchmarks.harness.results import failures, gather, in_order, keep, merged, read
 from benchmarks.harness.running import (
     Case,
@@ -50,6 +51,7 @@ from commod.cli._signals import ending_on_signals
 PARTS = tuple(section.part for section in SECTIONS)
 RESULTS, MEASURED = HERE / "results", ROOT / "docs" / "measured"
 PAGE = ROOT / "docs" / "benchmarks.md"
+PAPER = ROOT / "experiments" / "results"  # the tables of `make paper`
 Measured = list[tuple[Step, dict[str, Any]]]
 
 
@@ -226,9 +228,10 @@ def show(measured: Iterable[MeasuredFigure], judge: bool) -> None:
 
 
 def write_docs(parts: dict[str, Any], settings: Settings) -> None:
-    """Write the page and its picture."""
-    picture = draw_rows(parts, settings)
-    text = page(parts, figures(settings), picture=picture is not None)
+    """Write the page and its pictures; the one of changes shows the last `make paper`."""
+    picture, paper = draw_rows(parts, settings), json.loads((PAPER / "run.json").read_text())
+    text = page(parts, figures(settings), picture=picture is not None, paper=paper)
+    write_whole(PAGE.parent / CHANGES, draw_changes(PAPER))
     if picture is not None:
         write_whole(PAGE.parent / PICTURE, picture)
     write_whole(PAGE, text.encode())

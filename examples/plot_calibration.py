@@ -3,7 +3,7 @@ What an update does to the calibration of scores
 ================================================
 
 An update keeps the base score wherever the decision stays. Where the decision changes, the
-edited score goes just beyond the threshold, so it is no probability any more.
+edited score goes just beyond the threshold, so it is not a probability any more.
 ``calibrated_proba`` maps the edited score to a calibrated probability that keeps every decision.
 
 The upper panel compares scores with true labels on 4,000 evaluated rows. On the dotted line the

@@ -8,8 +8,7 @@ evaluated rows.
 
 Full lines are methods that decide without the group. Dashed lines need the group of every person
 at prediction. The black line is the exact limit on these rows. Lower is better.
-``WassersteinPostProcessing`` comes closest to the limit here, with the groups in hand. This is
-one synthetic table; other tables give other orders.
+This is one synthetic table; other tables give other orders.
 """
 
 # %%

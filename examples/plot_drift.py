@@ -8,8 +8,7 @@ month, with an interval, and act when the whole interval is below the target.
 Each month brings 1,500 new people. From month 7 on, the column x2, which the update reads,
 drifts upwards, as an income does with inflation. The line is the P-rule of the patched
 decisions, with its 95 % interval; the grey line is the base model on the same people. A month
-whose whole interval is below the target is marked. This drift is made up; another one can raise
-the P-rule instead. The same check on the command line is ``commod check``.
+whose whole interval is below the target is marked. ``commod check`` is the same check.
 """
 
 # %%

@@ -8,8 +8,8 @@ line. The solid line is r = 0, where the points are just what a gain needs. Deci
 the shaded part and nowhere else, because r is below zero there.
 
 Dots are 1,000 evaluated rows. People who gain lie below the dashed line and in the shaded part.
-The target depends on x0 and x1, and only x0 depends on the group. The update does not see the
-group. Its scorecard reads x0, and x1 hardly counts.
+The update does not see the group. Its scorecard reads x0, which depends on the group; x1 hardly
+counts.
 """
 
 # %%

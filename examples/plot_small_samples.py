@@ -7,9 +7,9 @@ lowest and another the highest. So the P-rule of a sample is below that of the p
 average, even if all groups are truly alike.
 
 Each violin shows 2,000 samples of groups that all have the same true rate of 40 %: the true
-P-rule is 1. With 50 people per group, a P-rule of 0.8 or less is common. More groups make it
-worse. This is why ``expected_.fairness`` says what samples will show, and why small groups are
-left out of constraints (``min_group_size``).
+P-rule is 1. With 50 people per group, a P-rule of 0.8 or less is common. This is why
+``expected_.fairness`` says what samples will show, and why small groups are left out of
+constraints (``min_group_size``).
 """
 
 # %%

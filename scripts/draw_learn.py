@@ -239,7 +239,7 @@ def draw_promises() -> Any:
 
 def draw_limits() -> Any:
     """Draw the exact limits and the changes of updates with and without a telling column."""
-    it = page("concepts/limits-in-plain-words.md")
+    it = page("limits.md")
     rows, model = it["rows"], it["model"]
     decisions, group = model.predict(rows.data), rows.sensitive_features
     figure, axis = plt.subplots(figsize=(8.0, 4.0), layout="constrained")

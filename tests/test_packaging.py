@@ -61,7 +61,7 @@ LINK = re.compile(r"!?\[[^\]]*\]\(([^)]*)\)")
 def test_the_description_on_a_package_index_needs_no_other_file():
     text = package_readme((ROOT / "README.md").read_text("utf-8"))
     assert [link for link in LINK.findall(text) if not link.startswith("https://")] == []
-    assert "pip install commod-debiasing" in text and "| State the target |" in text
+    assert "pip install commod-debiasing" in text and "| Start, tutorials, concepts |" in text
     assert "<img" not in text and "<a " not in text
     assert ">>> print(update.status_)" in text, "code stays as it is"
 

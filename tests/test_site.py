@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from scripts.archive_site import archive
 from scripts.check_site import broken_links, read_pages, representative
+from scripts.count_words import count, pages
 
 import commod
 from commod.cli._command import REMOVED_OPTIONS
@@ -103,6 +104,11 @@ def test_the_page_on_version_0_2_has_every_name_that_is_refused():
     page = (DOCS / "from-0.2.md").read_text("utf-8")
     names = [*REMOVED_OPTIONS, *SUCCESSORS["COMMOD"], *SUCCESSORS["ControlledDebiaser"]]
     assert [name for name in names if f"`{name}`" not in page] == []
+
+
+def test_the_documentation_is_short_enough_to_be_read():
+    """Pages that a command writes do not count: `python scripts/count_words.py --files`."""
+    assert sum(sum(count(path)[:2]) for path in pages()) <= 60_000, "cut what another page says"
 
 
 def test_tests_that_a_page_names_exist():

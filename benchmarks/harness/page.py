@@ -20,21 +20,56 @@ from benchmarks.harness.results import every_round, failures
 from benchmarks.harness.sections import SECTIONS, Section
 
 PICTURE = "images/benchmarks-rows.png"
+CHANGES = "images/benchmarks-changes.png"
 
 
-def page(parts: dict[str, Any], figures: Sequence[Figure], *, picture: bool = True) -> str:
-    """Return the page of stored parts; the page says which parts were never measured."""
+def page(
+    parts: dict[str, Any],
+    figures: Sequence[Figure],
+    *,
+    picture: bool = True,
+    paper: dict[str, Any] | None = None,
+) -> str:
+    """Return the page of stored parts; the page says which parts were never measured.
+
+    `paper` describes the run of `make paper` whose tables the picture of changes shows.
+    """
     measured = [evaluate(figure, parts) for figure in figures]
-    blocks = [*_head(), _summary(parts, measured)]
+    pictures = _pictures(parts.get("rows") if picture else None, paper)
+    blocks = ["# Benchmarks", *pictures, *_head(), _summary(parts, measured)]
     for section in SECTIONS:
         of_section = [m for m in measured if m.figure.part == section.part]
-        blocks += _section(section, parts.get(section.part), of_section, picture)
+        blocks += _section(section, parts.get(section.part), of_section)
     return "\n\n".join([*blocks, *_foot(parts)]) + "\n"
+
+
+def _pictures(rows: dict[str, Any] | None, paper: dict[str, Any] | None) -> list[str]:
+    blocks = []
+    if rows is not None:
+        blocks += [
+            "**How fast?** Microseconds per row against the number of rows: calls of commod, and "
+            "beside them a fit of scikit-learn's LogisticRegression and a copy of the table. "
+            f"[Many rows](#many-rows) has the numbers. {_provenance(rows)}",
+            f"![Microseconds per row against rows, ours and the others']({PICTURE})",
+        ]
+    if paper is not None:
+        splits = ", ".join(
+            f"{n} of {name.removesuffix(', demographic_parity')}"
+            for name, n in paper["splits"].items()
+            if name.endswith("demographic_parity")
+        )
+        blocks += [
+            "**How few changes?** The smallest share of changed decisions with which each method "
+            "reaches a P-rule, on test rows, at any accuracy. Means over splits "
+            f"({splits}), by `make paper` on commit {paper['commit']}. No method can be below the "
+            "black bars. [The paper, reproduced](paper.md) has the numbers and the other tables.",
+            f"![Changes against the P-rule on three tables, with the exact limit]({CHANGES})",
+        ]
+    return blocks
 
 
 def _head() -> list[str]:
     return [
-        "# How fast commod is",
         "`make bench` writes this page. It runs every benchmark of `benchmarks/speed` with "
         "pytest-benchmark, each in fresh processes. Programs that are compared take turns. A time "
         "is the median over all rounds, with the lowest and the highest in brackets. A ratio is "
@@ -68,7 +103,7 @@ def _missed_text(measured: MeasuredFigure) -> str:
 
 
 def _section(
-    section: Section, part: dict[str, Any] | None, measured: list[MeasuredFigure], picture: bool
+    section: Section, part: dict[str, Any] | None, measured: list[MeasuredFigure]
 ) -> list[str]:
     title = f"## {section.title}"
     if part is None:
@@ -76,8 +111,6 @@ def _section(
     blocks = [title, f"{section.description} {_provenance(part)}", _times(section, part)]
     if measured:
         blocks.append(_verdicts(measured))
-    if section.part == "rows" and picture:
-        blocks.append(f"![Seconds per row against rows]({PICTURE})")
     failed = [b for b in part["benchmarks"] if "failed" in b]
     return blocks + [_failure(benchmark) for benchmark in failed]
 

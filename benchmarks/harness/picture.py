@@ -1,15 +1,17 @@
-"""Draw the picture of docs/benchmarks.md: seconds per row against rows."""
+"""Draw the pictures of docs/benchmarks.md: time against rows, and changes against the P-rule."""
 
 from __future__ import annotations
 
 import io
 import statistics
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 from benchmarks.harness.results import Value, quantities
 from benchmarks.speed.names import rows_of
 from benchmarks.speed.settings import Settings
+from matplotlib.figure import Figure
 
 OURS = {
     "fit": "#1f6f8b",
@@ -44,9 +46,21 @@ def draw_rows(parts: dict[str, Any], settings: Settings) -> bytes | None:
     axes.set_title("20 columns; ours with marks, others without", fontsize=10)
     axes.grid(alpha=0.3)
     figure.legend(loc="outside right upper", frameon=False)
+    plt.close(figure)
+    return _as_png(figure)
+
+
+def draw_changes(results: Path) -> bytes:
+    """Return the picture of changes against the P-rule as PNG, from the tables of `make paper`."""
+    from experiments.frames import read_frames
+    from experiments.pictures.changes import draw_changes as draw
+
+    return _as_png(draw(read_frames(results)))
+
+
+def _as_png(figure: Figure) -> bytes:
     file = io.BytesIO()
     figure.savefig(file, dpi=110, metadata={"Software": None})
-    plt.close(figure)
     return file.getvalue()
 
 

@@ -2,7 +2,7 @@
 const SEARCH_ORDER = [
   [/^(start|how-to\/)/, 4],
   [/^(tutorials|concepts)\//, 2],
-  [/^(decisions\/|changelog|contributing|publishing)/, -20],
+  [/^(decisions\/|changelog|contributing)/, -20],
 ];
 var Scorer = {
   score: ([name, , , , score]) =>

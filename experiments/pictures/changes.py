@@ -253,6 +253,22 @@ def draw_deciding(frames: Frames) -> Figure:
 
 
 @styled
+def draw_changes(frames: Frames) -> Figure:
+    """Draw changes against the P-rule on every table, with the exact limit as black bars."""
+    figure, axes = panels(1, 3, 4.4)
+    for table, ax in zip(TABLES, axes[0], strict=True):
+        selected = rows(frames, "deciding", table=table, notion=DP, max_loss=1.0)
+        _draw_levels(ax, selected, DP, "changes")
+        percent(ax.yaxis)
+        ax.set_ylim(bottom=0)
+        ax.set(title=table, xlabel=FAIRER[DP])
+    axes[0, 0].set_ylabel(CHANGES)
+    limit = key(LOOKS[LIMIT], label_of(LIMIT), line=False)
+    legend_below(figure, [*keys_of(SHOWN), limit, hollow_key()])
+    return figure
+
+
+@styled
 def draw_limits(frames: Frames) -> Figure:
     """Draw the changes of every method as a multiple of the exact limit."""
     figure, axes = panels(2, 3, 7.2, sharey="row")

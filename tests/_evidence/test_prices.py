@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.optimize import brentq
+from scipy.optimize import brentq, linprog
 from scipy.special import expit
 
 from commod._evidence.search import HEAT, HIGHEST_PRICE, prices_of
@@ -31,6 +31,21 @@ def test_the_conditions_of_the_minimum_hold(seed, n_inequalities):
     assert (mu >= 0).all() and (mu < HIGHEST_PRICE).all()
     assert np.abs(slope[mu > 0]).max(initial=0) < 1e-9  # so prices are known to all digits
     assert slope[mu == 0].min(initial=0) > -1e-9
+
+
+@given(seed=st.integers(0, 10**6), n_inequalities=st.integers(1, 3))
+def test_no_rule_costs_less_than_the_one_that_the_prices_lead_to(seed, n_inequalities):
+    """The theorem of docs/concepts/the-mathematics.md, beside a linear programme of all rules."""
+    U, cost, slack = drawn(seed, n_inequalities)
+    cheapest = linprog(cost / len(U), A_ub=-U.T / len(U), b_ub=slack, bounds=(0, 1))
+    assume(cheapest.status == 0)  # the bounds may exclude each other
+    value = U @ -cheapest.ineqlin.marginals - cost
+    assert (cheapest.x[value > 1e-7] > 1 - 1e-7).all()
+    assert (cheapest.x[value < -1e-7] < 1e-7).all()
+    mu = prices_of(U, cost, slack)
+    # the smooth maximum of the dual is too large by HEAT · log 2 at most
+    least = -HEAT * np.logaddexp(0, (U @ mu - cost) / HEAT).mean() - mu @ slack
+    assert least - 1e-9 <= cheapest.fun <= least + HEAT * np.log(2) + 1e-9
 
 
 @given(seed=st.integers(0, 10**6), n_groups=st.integers(2, 5))

@@ -1,16 +1,18 @@
 """The runner of `make bench`: what it puts together, judges and writes; nothing is timed here."""
 
+import json
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 from benchmarks.environments import is_ready
 from benchmarks.harness.bars import figures
 from benchmarks.harness.figures import Figure, evaluate, number, spread
-from benchmarks.harness.page import page
-from benchmarks.harness.picture import draw_rows, line_of
+from benchmarks.harness.page import CHANGES, PICTURE, page
+from benchmarks.harness.picture import draw_changes, draw_rows, line_of
 from benchmarks.harness.results import Value, gather, in_order, keep, merged, read
 from benchmarks.harness.running import (
     Case,
@@ -23,6 +25,8 @@ from benchmarks.harness.running import (
     steps_of,
 )
 from benchmarks.speed.settings import FULL, QUICK
+from experiments.frames import read_frames
+from experiments.pictures.changes import draw_changes as draw_figure
 
 from benchmarks import bench
 
@@ -279,6 +283,29 @@ def test_a_benchmark_runs_in_a_process_of_its_own(tmp_path, cases):
     assert "failed" not in turn, turn
     assert turn["seconds"] > 0
     assert "numpy" in turn["versions"]["packages"]
+
+
+def test_the_page_opens_with_time_against_rows_and_changes_against_the_p_rule():
+    paper = json.loads((bench.PAPER / "run.json").read_text())
+    text = page(make_parts(fit=[2.0], copy=[1.0]), [ratio(bar=3.0)], paper=paper)
+    opening = text.split("## ", 1)[0]
+    assert opening.index(PICTURE) < opening.index(CHANGES)
+    assert f"by `make paper` on commit {paper['commit']}" in opening
+    assert "10 of Law School, 10 of COMPAS, 3 of Adult" in opening
+    assert text.count(PICTURE) == text.count(CHANGES) == 1
+
+
+def test_the_picture_of_changes_has_the_limit_below_every_method():
+    frames = read_frames(bench.PAPER)
+    assert draw_changes(bench.PAPER).startswith(b"\x89PNG")
+    panels = draw_figure(frames).axes
+    assert [ax.get_title() for ax in panels] == ["Law School", "COMPAS", "Adult"]
+    for ax in panels:
+        bars = [part[0] for lines in ax.collections for part in lines.get_segments()]
+        drawn = np.concatenate([line.get_xydata() for line in ax.lines])
+        for left, right, height in ((x - 0.01, x + 0.73, y) for x, y in bars):
+            at_level = (drawn[:, 0] > left) & (drawn[:, 0] < right)
+            assert np.nanmin(drawn[at_level, 1]) >= height
 
 
 def test_the_picture_is_of_seconds_per_row():

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 import pytest
 
 import commod
-from commod import Audit
+from commod import Audit, bounds
 from commod.cli import demo as command
 from commod.cli._options import Options
 from commod.cli.demo import ASCII, NAME_WIDTH, bar_line
@@ -160,6 +160,25 @@ def test_the_demo_gives_low_risk_near_the_threshold_and_shows_losses_only_beside
     missed = "With losses only, no update was found that is expected to reach the target."
     assert missed in " ".join(out.split())
     assert (folder / "report.html").exists()
+
+
+def test_the_demo_says_what_each_direction_needs_at_least_for_the_target(demo):
+    out, _ = demo
+    learned, _, people = command.split(seed=0)
+    decisions = command.base_model(learned).predict(people.X)
+    needed = [
+        bounds.minimal_changes(
+            decisions,
+            sensitive_features=people.groups,
+            target=command.TARGET,
+            pos_label=0,
+            favorable_label=0,
+            direction=direction,
+        ).n_changes
+        for direction in ("gains_only", "losses_only")
+    ]
+    price = "at least {} changes with gains only and {} changes with losses only.".format(*needed)
+    assert price in " ".join(out.split())
 
 
 def test_the_demo_fits_into_80_columns_and_has_no_colour_in_a_pipe(demo):

@@ -44,6 +44,11 @@ DIRECTIONS = {
     "gains_only": "gains only",
     "losses_only": "losses only",
 }
+IN_WORDS = {
+    "any": "It gives “low risk” to people with many points, and takes it from people with few.",
+    "gains_only": "It gives “low risk” to people with many points, and takes it from nobody.",
+    "losses_only": "It takes “low risk” from people with few points, and gives it to nobody.",
+}
 FALSE_ALARMS = "False alarms are people who are called “high risk” and are not arrested again."
 
 
@@ -255,25 +260,21 @@ class DemoPrinter:
     def __init__(self) -> None:
         self.console = console()
         self.console.width = min(self.console.width, MAX_WIDTH)
-        self.marks = ASCII if self.console.options.ascii_only else MARKS
+        self.marks, self.line = (ASCII, "-") if self.console.options.ascii_only else (MARKS, "─")
 
     def title(self, text: str) -> None:
         """Print a heading."""
         self.console.print()
-        self.console.rule(f"[bold]{text}", align="left", characters="-" if self._ascii else "─")
+        self.console.rule(f"[bold]{text}", align="left", characters=self.line)
 
     def text(self, text: str = "", style: str | None = None) -> None:
         """Print text, wrapped at words."""
         self.console.print(self._shown(text), style=style, markup=False, highlight=False)
 
-    @property
-    def _ascii(self) -> bool:
-        return self.marks is ASCII
-
     def _shown(self, text: str) -> str:
         """Return text that the terminal can show."""
         shown = visible(text, keep="\n")
-        if self._ascii:
+        if self.marks is ASCII:
             shown = shown.translate(PLAIN).encode("ascii", "replace").decode("ascii")
         return shown
 
@@ -351,16 +352,15 @@ def _print_problem(printer: DemoPrinter, audit: Audit) -> None:
             "The model was trained without race. Of the people who are not arrested again, it "
             "calls more African-American people “high risk”, as ProPublica found:"
         )
-        printer.bars([(group.name, _false_alarms(group, audit)[0]) for group in audit.groups])
+        printer.bars([(group.name, _shares(group, audit)[0]) for group in audit.groups])
         return
     printer.text(
         "The model was trained without race. It calls African-American people “low risk” less "
         "often than others:"
     )
-    rates = [group.favorable_before.value or 0.0 for group in audit.groups]
-    names = [group.name for group in audit.groups]
-    goal = None if fairness.bound is None else fairness.bound * max(rates)
-    printer.bars(list(zip(names, rates, strict=True)), goal)
+    rates = {group.name: _shares(group, audit)[0] for group in audit.groups}
+    goal = None if fairness.bound is None else fairness.bound * max(rates.values())
+    printer.bars(list(rates.items()), goal)
     if goal is not None and fairness.before.value is not None:
         printer.text(
             f"The P-rule is {fairness.before.value:.2f}: the lowest rate divided by the highest. "
@@ -373,21 +373,12 @@ def _print_update(printer: DemoPrinter, audit: Audit) -> None:
     from commod._reporting.render.texts import asked_expected_measured
 
     printer.title("2. The update")
-    bars: list[GroupBar] = []
-    for group in audit.groups:
-        shares = (
-            _false_alarms(group, audit)
-            if _counts_errors(audit)
-            else (group.favorable_before.value or 0.0, group.favorable_after.value or 0.0)
-        )
-        bars.append((group.name, *shares))
-    printer.bars(bars)
+    printer.bars([(group.name, *_shares(group, audit)) for group in audit.groups])
     if line := asked_expected_measured(audit):
-        fairness = audit.fairness[0]
-        low, high = fairness.after.low, fairness.after.high
-        if low is not None and high is not None:
-            line += f" The {audit.level:.0%} interval of the measured value is {low:.2f} to "
-            line += f"{high:.2f}."
+        after = audit.fairness[0].after
+        if after.low is not None and after.high is not None:
+            line += f" The {audit.level:.0%} interval of the measured value is {after.low:.2f} to "
+            line += f"{after.high:.2f}."
         printer.text(line)
     card = audit.card
     assert card is not None
@@ -396,11 +387,11 @@ def _print_update(printer: DemoPrinter, audit: Audit) -> None:
         "its points; a minus pushes towards a change."
     )
     if card.rule is not None:
-        start = f"Start at {card.intercept:+.2f} and add the points."
-        rule = " ".join([start, *card.rule.sentences, EVIDENCE])
+        start = f"{EVIDENCE}\n\nExactly: start at {card.intercept:+.2f} and add the points."
+        rule = " ".join([IN_WORDS[audit.request.direction], start, *card.rule.sentences])
     printer.text(
-        f"\nThe update is a scorecard of {len(card.lines)} terms. {rule} The "
-        f"{min(N_TERMS, len(card.lines))} strongest terms:"
+        f"\nThe update is a card of {len(card.lines)} terms with points; race is none of them. "
+        f"{rule} The {min(N_TERMS, len(card.lines))} strongest terms:"
     )
     rows = [(term.text, f"{term.points:+.3f} {term.unit}".rstrip()) for term in card.lines]
     printer.table(("term", "points in r" if card.rule is None else "points"), rows[:N_TERMS])
@@ -413,11 +404,17 @@ def _print_costs(printer: DemoPrinter, audits: Sequence[Audit]) -> None:
     headings[1] += " (this update)"
     columns = [_costs(audit) for audit in audits]
     printer.table(headings, [(name, *(column[name] for column in columns)) for name in columns[0]])
-    limit = (
-        " The fewest changes possible are those of a method that knows everybody's group, for the "
-        "same P-rule."
+    printer.text(FALSE_ALARMS)
+    needed = " and ".join(
+        f"{audit.limit.n_target} changes with {DIRECTIONS[audit.request.direction]}"
+        for audit in audits
+        if audit.limit.n_target
     )
-    printer.text(FALSE_ALARMS + ("" if _counts_errors(audits[0]) else limit))
+    if needed:
+        printer.text(
+            "For the target, a method that knows everybody's group needs, on these people, at "
+            f"least {needed}."
+        )
 
 
 def _print_people(printer: DemoPrinter, audit: Audit, explanation: Explanation) -> None:
@@ -451,14 +448,19 @@ def _costs(audit: Audit) -> dict[str, str]:
     if quality is not None:
         accuracy = _before_after(quality.accuracy_before, quality.accuracy_after, ".1%")
         figures["accuracy"] = accuracy
-    if audit.limit.n_fewest is not None:
-        figures["fewest changes possible"] = str(audit.limit.n_fewest)
     return figures
 
 
 def _before_after(before: Estimate, after: Estimate, style: str) -> str:
     values = (before.value, after.value)
     return " → ".join("not known" if v is None else format(v, style) for v in values)
+
+
+def _shares(group: Group, audit: Audit) -> tuple[float, float]:
+    """Return the rate of a group that is compared, before and after."""
+    if _counts_errors(audit):
+        return _false_alarms(group, audit)
+    return group.favorable_before.value or 0.0, group.favorable_after.value or 0.0
 
 
 def _false_alarms(group: Group, audit: Audit) -> tuple[float, float]:
