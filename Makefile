@@ -34,7 +34,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
 .venv/runtime: $(BIN)/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[paper]'
 	@touch $@
 
 .venv/develop: .venv/runtime
