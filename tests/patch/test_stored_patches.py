@@ -31,12 +31,6 @@ def test_a_stored_patch_decides_as_when_it_was_written(version, name):
     assert int(edited["commod_changed"].sum()) == N_CHANGES[version, name]
 
 
-@pytest.mark.parametrize(("version", "name"), N_CHANGES)
-def test_show_says_in_its_first_line_which_version_wrote_a_patch(version, name, call):
-    code, out, _ = call("show", str(FOLDER / f"{name}.json"))
-    assert code == 0 and f"(commod-debiasing {version}, 20" in out.splitlines()[0]
-
-
 def test_a_patch_that_version_0_2_edited_keeps_its_history():
     patch = Patch.load(FOLDER / "stored" / "edited.json")
     (step,) = patch.history
