@@ -34,7 +34,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
 .venv/runtime: $(BIN)/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[paper]'
 	@touch $@
 
 .venv/develop: .venv/runtime
@@ -89,10 +89,11 @@ dist/built: .venv/develop pyproject.toml README.md LICENSE scripts/package_readm
 	$(BIN)/python -m twine check --strict dist/*.whl dist/*.tar.gz
 	@touch $@
 
-package: dist/built ## sdist and wheel, checked; the wheel alone runs the demo in an empty environment
+package: dist/built ## sdist and wheel, checked; the wheel alone runs the demo and a typed script in an empty environment
 	rm -rf .venv-wheel && $(PYTHON) -m venv .venv-wheel
 	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
-	cd .venv-wheel && bin/python -m pip check && bin/commod demo
+	cd .venv-wheel && bin/python -m pip check && bin/commod demo && bin/python ../tests/typed_user_script.py
+	MYPYPATH= $(BIN)/mypy --strict --config-file= --python-executable .venv-wheel/bin/python --cache-dir .mypy_cache/wheel tests/typed_user_script.py
 
 # pip keeps an installed wheel of the same version unless it is told to replace it.
 .venv-3.%/develop: dist/built constraints.txt

@@ -6,6 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from scripts.list_licences import PAGE, bundled, direct
 from scripts.package_readme import package_readme
 
 from commod.datasets import load_compas
@@ -87,6 +88,15 @@ def test_the_table_in_the_package_says_under_which_licence_it_is():
     beside = files("commod.datasets").joinpath("data", "LICENCE.txt").read_text("utf-8")
     for text in (beside, load_compas().DESCR, load_compas.__doc__):
         assert "states no licence" in " ".join(text.split())
+
+
+def test_the_page_of_licences_has_every_dependency_and_every_bundled_file():
+    lines = PAGE.read_text("utf-8").splitlines()
+    listed = {line.split(" | ")[0].removeprefix("| ") for line in lines if line.startswith("| ")}
+    requirements = [one for several in direct().values() for one in several]
+    needed = {REQUIREMENT.match(one)[1] for one in requirements}
+    assert needed | set(bundled()) <= listed, "run scripts/list_licences.py"
+    assert "unknown" not in bundled().values()
 
 
 def test_ids_of_tests_hold_no_address_and_no_packed_data(request):

@@ -45,14 +45,10 @@ __all__ = [
     "Edit",
     "EditFigures",
     "EditRecord",
-    "EditedPoints",
     "Lock",
     "Merge",
     "Round",
     "SetPoints",
-    "apply_edits",
-    "find_terms",
-    "read_edits",
 ]
 
 LARGEST_POINTS = 1e9  # beyond it, sums of points lose the digits of the others

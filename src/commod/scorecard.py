@@ -24,24 +24,7 @@ from commod._data.encoding import (
 from commod._text import Table, first_rows, number, snippet, visible
 from commod._text import points as signed_points
 
-__all__ = [
-    "DISTANCE_COLUMN",
-    "MARGIN_COLUMN",
-    "SCORE_EDITS",
-    "UNREACHED_CUT",
-    "Crossing",
-    "EvidenceRule",
-    "Scorecard",
-    "crossing_at",
-    "crossing_ends",
-    "decide",
-    "distances",
-    "edited_scores",
-    "is_within",
-    "margins",
-    "new_decisions",
-    "on_their_side",
-]
+__all__ = ["EvidenceRule", "Scorecard"]
 
 if TYPE_CHECKING:
     from commod._data.base_model import BaseScores

@@ -73,6 +73,16 @@ def test_the_documented_commands_run(folder, call, monkeypatch):
     assert {p.name for p in folder.iterdir()} >= {"patch.json", "report.html", "edited.parquet"}
 
 
+def test_show_says_in_its_first_line_which_version_wrote_a_patch(call):
+    versions = set()
+    for path in (Path(__file__).parents[1] / "patch").glob("*/*.json"):
+        written = json.loads(path.read_text("utf-8"))["library"]
+        code, out, _ = call("show", str(path))
+        assert code == 0 and f"({written}, 20" in out.splitlines()[0]
+        versions.add(written)
+    assert versions == {"commod-debiasing 0.1.0", "commod-debiasing 0.2.0.dev0"}
+
+
 def test_debias_writes_the_patch_of_the_same_fit(folder, call):
     """The command and the library have the same defaults."""
     code, out, _ = call("debias", "train.csv", *TOLD, "--at-least", "0.8", "--out", "p.json")

@@ -14,6 +14,7 @@ N_CHANGES = {  # as counted by the version that wrote the file
     ("0.1.0", "stored/commod"): 0,
     ("0.1.0", "stored/demographic_parity"): 34,
     ("0.1.0", "stored/equalized_odds"): 1,
+    ("0.2.0.dev0", "stored/edited"): 74,
     ("0.2.0.dev0", "before_edits/demographic_parity"): 50,
     ("0.2.0.dev0", "before_edits/gains_only"): 44,
 }
@@ -28,3 +29,10 @@ def test_a_stored_patch_decides_as_when_it_was_written(version, name):
     scores = 1 / (1 + np.exp(-rows["x0"] - rows["x1"]))
     edited = patch.apply(rows.assign(score=scores))
     assert int(edited["commod_changed"].sum()) == N_CHANGES[version, name]
+
+
+def test_a_patch_that_version_0_2_edited_keeps_its_history():
+    patch = Patch.load(FOLDER / "stored" / "edited.json")
+    (step,) = patch.history
+    assert (step.by, step.note) == ("Ann", "half points")
+    assert patch.undo().history == ()

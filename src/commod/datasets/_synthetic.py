@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,6 @@ from commod._data.arrays import Floats
 from commod._data.parameters import check_number_parameter, check_seed
 from commod.datasets._files import as_bunch
 from commod.exceptions import InputError
-
-if TYPE_CHECKING:
-    from sklearn.utils import Bunch
 
 
 def make_biased(
@@ -33,7 +30,7 @@ def make_biased(
     random_state: Any = None,
     as_frame: bool = True,
     return_X_y: bool = False,
-) -> Bunch | tuple[Any, Any]:
+) -> Any:
     """Return rows of a biased population with their exact P(Y=1|x) and P(S=s|x).
 
     The target depends on the first `n_informative` columns. Every second column (x0, x2, …) has a
