@@ -45,7 +45,6 @@ class InputError(CommodError, ValueError):
     """
 
     def __init__(self, *args: object, parameter: str | None = None) -> None:
-        super().__init__(*args)
         name = (parameter or "").partition("[")[0]
         self.parameter = name if name.isidentifier() else None
 

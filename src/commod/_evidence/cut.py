@@ -277,7 +277,7 @@ def _first_expected(task: EvidenceTask, path: Path, slack: Floats) -> tuple[int,
             return at, expected
         margin = 1e-6 * 2**step  # so that counts that go up and down by chance end it
         shift = np.minimum(gap - slack[:, at], 0.0) - margin
-        at = _first(slack + shift[:, None], at + 1)
+        at = _first(slack + shift[:, None], at)  # beyond `at`, whose own slack is negative now
     return None
 
 

@@ -634,7 +634,7 @@ class Audit:
     unknown_groups: UnknownGroups | None = field(default=None, metadata=ADDED_LATER)
     edits: tuple[EditRecord, ...] = field(default=(), metadata=IF_SET)
     losses: Losses | None = field(default=None, metadata=IF_SET)
-    ledger: Any = field(default=None, compare=False, repr=False, metadata={"plain": False})
+    ledger: Any = field(default=None, compare=False, metadata={"plain": False})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the audit as plain Python objects; of the ledger, only its digest."""

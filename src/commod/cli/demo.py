@@ -433,9 +433,8 @@ def _print_people(printer: DemoPrinter, audit: Audit, explanation: Explanation) 
 def _costs(audit: Audit) -> dict[str, str]:
     """Return the figures of one update, by the name of the row of the table."""
     fairness, changes, quality = audit.fairness[0], audit.changes, audit.quality
-    n_changes = changes.n_gains + changes.n_losses
     figures = {
-        "people whose decision changes": f"{n_changes} ({n_changes / audit.n:.1%})",
+        "people whose decision changes": f"{changes.n_changes} ({changes.n_changes / audit.n:.1%})",
         "gain, lose “low risk”": f"{changes.n_gains}, {changes.n_losses}",
     }
     figures |= {f"  {group.name}": f"{group.n_gains}, {group.n_losses}" for group in audit.groups}

@@ -68,7 +68,7 @@ class CountedCandidate:
     fitted: FittedUpdate
     model: TargetedUpdate
     problem: FitProblem | None
-    cards: dict[int, Scorecard] = field(default_factory=dict, repr=False, compare=False)
+    cards: dict[int, Scorecard] = field(default_factory=dict)
 
     @property
     def settings(self) -> dict[str, float]:

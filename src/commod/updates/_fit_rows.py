@@ -525,7 +525,7 @@ def hash_bound(n_rows: int) -> int:
     >>> hash_bound(4_000_000) / 2**HASH_BITS
     0.25
     """
-    return min((MAX_POINT_ROWS << HASH_BITS) // max(n_rows, 1), 1 << HASH_BITS)
+    return (MAX_POINT_ROWS << HASH_BITS) // n_rows
 
 
 def hash_order(rows: FitRows) -> NDArray[np.intp]:

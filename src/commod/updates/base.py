@@ -79,7 +79,7 @@ COPIED = (list, set, dict, np.ndarray)  # parameters that a user may change in p
 LARGEST_WEIGHT = 1e9  # of a loss, a strength or a learning rate: beyond it, sums overflow
 
 
-read_text = lru_cache(maxsize=64, typed=True)(read_constraints)  # an update asks it often
+read_text = lru_cache(maxsize=64)(read_constraints)  # an update asks it often
 
 
 @dataclass(frozen=True)

@@ -319,7 +319,7 @@ class _AlternativeSearch:
             steps = edge / unit
             for extra in (0, 1):  # one step more: after rounding errors, or if r is 0 at the edge
                 count = math.ceil(steps) + extra if is_up else math.floor(steps) - extra
-                number = round(count * unit, max(digits, 0)) + 0.0
+                number = round(count * unit, max(digits, 0))
                 is_near = is_whole or abs(number - edge) <= tolerance
                 if is_near and self._differs(self.ratio(spec, number)):
                     text = f"{column_text(spec.name)} {'≥' if is_up else '≤'} {number_text(number)}"
