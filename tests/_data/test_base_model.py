@@ -144,6 +144,11 @@ def test_an_object_with_predict_proba_alone_is_enough(y):
     assert np.array_equal(update.predict_proba(X)[:, 1], SCORES)
 
 
+def test_numbers_among_objects_are_scores():
+    update = untrained(OnlyScores(SCORES.astype(object)))
+    assert np.array_equal(update.predict_proba(X)[:, 1], SCORES)
+
+
 @every_line("pos_label", [0, 1])
 def test_one_dimensional_scores_are_those_of_the_second_class(pos_label):
     class OneColumn(OnlyScores):

@@ -166,6 +166,11 @@ def test_missing_that_was_too_rare_while_fitting_has_no_points():
     assert points_of(learn(X, min_category_size=2), X) == [1.0, 1.0, 1.0, 1.0, 0.0]
 
 
+def test_a_centre_is_the_mean_without_the_digits_that_are_small_beside_the_spread():
+    encoding = learn(np.array([[2001.0], [2004.0], [2008.0]]), centred=True)
+    assert encoding.columns == (NumericTerms("x0", 2004.3, has_missing_term=False, centre=2004.3),)
+
+
 def test_a_missing_number_counts_as_the_weighted_mean_and_has_points_of_its_own():
     X = np.array([[1.0], [NAN], [3.0]])
     encoding = learn(X, weight=[3, 5, 1])

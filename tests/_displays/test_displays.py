@@ -244,6 +244,9 @@ def test_the_histogram_shares_the_place_of_the_axes_given():
     display = CalibrationDisplay.from_predictions([0, 1], [0.2, 0.8], [0.2, 0.8], ax=axes[0])
     assert display.ax_ is axes[0] and display.figure_ is figure
     assert display.histogram_ax_.get_position().y1 <= axes[0].get_position().y0
+    people, edges, _ = display.histogram_ax_.patches[0].get_data()
+    bars = np.repeat((edges[:-1] + edges[1:]) / 2, people.astype(int))
+    np.testing.assert_allclose(bars, [0.2, 0.8], atol=1 / len(people))
     by_hand = figure.add_axes((0.1, 0.1, 0.2, 0.2))
     assert (
         CalibrationDisplay(before=display.before, after=display.after).plot(by_hand).ax_ is by_hand

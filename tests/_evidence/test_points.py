@@ -313,7 +313,7 @@ def test_rounded_points_stay_equal_in_a_line_and_pinned_ones_as_given():
     design = SimpleNamespace(terms=np.array([0, 1, 2, 3]))
     lines = np.array([0, 0, 1, -1])
     # the last bits of two terms of a line may differ, and so may their third digits
-    points = Points(np.array([0.12349999999999, 0.1235, -98765.0, 0.33333]), 0.0123456)
+    points = Points(np.array([0.12349999999999, 0.12350000000001, -98765.0, 0.33333]), 0.0123456)
     pinned = np.array([np.nan, np.nan, np.nan, 0.33333])
     found = rounded(points, lines, design, pinned)
     assert found.values.tolist() == [0.123, 0.123, -98800.0, 0.33333]

@@ -239,17 +239,26 @@ def test_caps_hold_on_the_counted_values_and_on_the_fit_rows(seed, for_new, is_b
         assert caps.volume_change is None or abs(volume) <= caps.volume_change + 1e-9
 
 
-def test_a_stop_that_the_fit_rows_cap_is_counted_again():
-    people = People(28, n=300)  # with the fewer changes, they fare better than without any
-    task = replace(people.task(PARITY, for_new=True), caps=Caps(0.05))
+def capped_on_the_fit_rows(seed):
+    """Return a task, the score of its people, and an update that its cap stops on the fit rows."""
+    task = replace(People(seed, n=300).task(PARITY, for_new=True), caps=Caps(0.05))
     card = fold_card(found := Regression(task), found.start, np.array([-300.0, 300]), Settings())
     optimistic = replace(card, in_sample=2 * card.in_sample)  # more change on the fit rows
     score = evidence(task, card.out_of_fold, costs_at(task, 0.0, 1.0))
     stop = best_stop(task, score)
     counted = FoundUpdate(optimistic, stop.cut, 0.0, 1.0, stop, stop.n_changed)
-    update = with_nearness(task, counted, Settings(nearness=0.0))
+    return task, score, with_nearness(task, counted, Settings(nearness=0.0))
+
+
+def test_a_stop_that_the_fit_rows_cap_is_counted_again():
+    task, score, update = capped_on_the_fit_rows(28)  # whom fewer changes help, too
     assert 0 < changed_by(task, update).sum() <= 15
     assert update.stop.n_changed == (score > update.cut).sum() < best_stop(task, score).n_changed
+
+
+def test_nobody_changes_where_the_changes_that_the_fit_rows_allow_are_worse_than_none():
+    _, _, update = capped_on_the_fit_rows(14)
+    assert update.stop.n_changed == 0 and not np.isfinite(update.cut)
 
 
 def test_nobody_changes_where_nobody_may():

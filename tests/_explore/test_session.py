@@ -4,6 +4,7 @@ import base64
 import contextlib
 import io
 import json
+import re
 import tempfile
 import threading
 import warnings
@@ -219,6 +220,9 @@ def test_two_candidates_are_compared_by_group_and_in_words():
         ]
         assert counts == [str((mask & here).sum()) for mask in expected]
     assert len(rows) == 2 and (kept != present).any()
+    changes, fairness = session.state()["compared"]["rows"][:2]
+    assert all("▼" in text and "▲" in text for text in changes[1:])
+    assert all(re.fullmatch(r"\S+ → \S+", text) for text in fairness[1:])
     answer = session.differences()["differences"]
     assert answer["table"].rows and "rules for gains" in answer["sentences"][0]
 

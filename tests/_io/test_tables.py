@@ -26,6 +26,7 @@ from commod._io import files as _files
 from commod._io import queries as _queries
 from commod._io.files import private_folder, replacement_file, write_whole
 from commod._io.queries import run_query
+from commod._io.sources import check_names
 from commod._io.tables import (
     TABLE_SUFFIXES,
     check_output,
@@ -254,6 +255,7 @@ def test_a_ragged_row_far_down_is_named_by_its_line(put):
 
 
 def test_many_columns_work(put):
+    check_names([f"c{i}" for i in range(2_000)], "the largest table")
     names = [f"c{i}" for i in range(80)]
     frame = frame_of(put(",".join(names) + "\n" + ",".join("1" * 80) + "\n"))
     assert frame.shape == (1, 80)

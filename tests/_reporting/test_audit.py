@@ -94,6 +94,8 @@ def test_a_label_that_is_bad_for_people_turns_gains_into_losses():
     assert result.notice.startswith("1 person loses the favourable outcome, 0 gain it.")
     assert "Most of the changes are losses. 1 person loses" in result._repr_html_()
     assert small().notice is None
+    for label in (0, 1):  # by default, scores predict the larger label, whichever counts
+        assert small(pos_label=label).request.score_is_for == 1
 
 
 def test_most_changes_being_losses_comes_with_what_gains_only_would_take():
@@ -360,8 +362,8 @@ def planted(seed, harm):
 def test_a_subgroup_that_is_served_badly_is_named():
     group, X, after = planted(0, harm=0.3)
     before = np.roll(after, 1)
-    result = audit(before, after, sensitive_features=group, X=X).subgroups
-    worst = result.listed[0]
+    made = audit(before, after, sensitive_features=group, X=X)
+    result, worst = made.subgroups, made.subgroups.listed[0]
     assert worst.name == "b with town = Rome"
     assert worst.compared_with == "the others with town = Rome"
     inside = (X.town == "Rome").to_numpy()
@@ -371,6 +373,8 @@ def test_a_subgroup_that_is_served_badly_is_named():
     assert worst.others == pytest.approx(after[inside & (group == "a")].mean())
     assert worst.gap.high < 0
     assert result.level == pytest.approx(1 - 0.05 / result.n_tested)
+    shares = f"{worst.name} ({worst.rate.value:.0%} against {worst.others:.0%})"
+    assert any(shares in check.sentence for check in made.checks)
 
 
 def test_subgroups_that_differ_by_chance_are_hardly_ever_named():

@@ -193,8 +193,9 @@ def test_dots_of_calibration_stand_at_score_and_observed_share():
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_roc_curves_go_through_their_points(when):
-    chart = CHARTS[f"roc {when}"]
-    for i, group in enumerate(drawn_groups(FULL.roc)):
+    chart, drawn = CHARTS[f"roc {when}"], drawn_groups(FULL.roc)
+    assert {group.name for group in drawn} == {g.name for g in FULL.roc.groups if g.auc_before}
+    for i, group in enumerate(drawn):
         if curve := getattr(group, f"curve_{when}"):
             shown = read(chart, places(marks(chart, f"roc roc-{i}")[0]["d"]))
             np.testing.assert_allclose(shown, curve, atol=2e-3)

@@ -178,6 +178,7 @@ def test_many_groups_are_cut_and_said():
     rows = pd.DataFrame({"group": group, "y": y, "score": score, "edited": score})
     found = audited(rows.assign(old=(score > 0.5) * 1, new=(score > 0.5) * 1))
     assert len(found.roc.groups) == 20 and found.roc.n_left_out == 2
+    assert found.roc.reference == found.roc.groups[0].name  # the first of those of 40 people
     assert found.roc.largest_before == found.roc.largest_after  # nothing changed
     assert any("20 largest groups only; 2 compared groups are" in t for t in found.not_known)
 

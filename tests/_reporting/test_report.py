@@ -116,6 +116,21 @@ def test_every_number_of_the_audit_is_in_the_page_and_in_markdown(page, markdown
     assert missing(FULL, markdown) == []
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Cap on loss of accuracy 2.07% No cap on changed decisions, change of the overall rate",
+        "even if it knows every person's group. The target needs at least 196 changes.",
+        "everybody else 1,950 people 54.2%",
+        "African-American largest group 560 560 0.741 0.710 to 0.769 0.719 0.688 to 0.747",
+        "largest of all pairs African-American and Hispanic; then Caucasian and Hispanic "
+        "0.093 0.022 to 0.154 0.033 up to 0.064 0.042 0.000 to 0.083 0.031 up to 0.061",
+    ],
+)
+def test_numbers_stand_beside_their_names(page, words):
+    assert words in page.text
+
+
 def test_every_number_of_each_step_is_in_the_data_of_the_slider(page):
     steps = json.loads(page.raw["script"][0])
     for step, shown in zip(STEPS.steps, steps, strict=True):
@@ -137,6 +152,7 @@ def test_the_table_of_steps_has_every_step(page, markdown):
             assert f"{step.fairness:.3f}" in text
             assert f"{step.accuracy:.1%}" in text
             assert f"{step.limit:.1%}" in text
+    assert "| base model |  | 0.584 |  | 0 (0.0%) | 0 | 0 |  | 67.4% |" in markdown
 
 
 def without_code(text):

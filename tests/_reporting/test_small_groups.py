@@ -116,3 +116,13 @@ def test_small_intersections_are_listed_with_semicolons():
     result = audit(table["before"], table["after"], sensitive_features=groups)
     (sentence,) = [text for text in result.answer if "not compared" in text]
     assert "rate 0.0% → 8.0%); group = tiny, age = old (3 people" in sentence
+
+
+def test_a_small_group_whose_rate_is_not_defined_is_in_no_comparison_of_all_groups():
+    groups = np.repeat(["a", "b", "one of this label", "none of it"], [50, 50, 10, 10])
+    y = np.r_[np.tile([1, 0], 50), 1, np.zeros(19, int)]
+    after = np.where(np.arange(len(y)) % 5 == 0, 1 - y, y)
+    request = {"constraints": "true_positive_rate_parity"}
+    result = audit(after, after, sensitive_features=groups, y_true=y, request=request)
+    (sentence,) = [text for text in result.answer if "not compared" in text]
+    assert "Over the 3 groups whose rates can be shown, the TPR gap of label 1 is 0.8" in sentence

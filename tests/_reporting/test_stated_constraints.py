@@ -131,7 +131,8 @@ def test_the_target_is_reached_only_if_all_constraints_are_kept(table):
     assert [metric.is_kept for metric in missed.fairness[:2]] == [True, False]
     assert check_of(missed, "CM101").state == "failed"
     assert check_of(missed, "CM102").state == "failed"
-    assert "is not kept" in " ".join(missed.answer)
+    (further,) = (sentence for sentence in missed.answer if "is not kept" in sentence)
+    assert f"; it was {missed.fairness[1].before.value:.3f} before" in further
 
 
 def test_the_limit_of_a_condition_is_the_sum_over_its_strata(table):
@@ -228,11 +229,14 @@ def test_texts_and_records_state_the_same_request(table):
 
 @pytest.mark.parametrize("name", ["report.html", "report.md"])
 def test_a_report_shows_all_constraints_and_strata(table, tmp_path, name):
-    path = report(audited(table, WITHIN & STRICT), tmp_path / name)
+    result = audited(table, WITHIN & STRICT)
+    path, rate = report(result, tmp_path / name), result.fairness[1]
     text = (tmp_path / name if path is None else path).read_text()
     for words in ("law", "maths", "not kept", "1 stratum is compared but not listed"):
         assert words in text
-    assert "maximum rate, at most 0.2" in text.replace("\\", "")
+    text = text.replace("\\", "")
+    assert "maximum rate, at most 0.2" in text
+    assert f": {rate.before.value:.3f} → {rate.after.value:.3f}. Bound: at most 0.2" in text
 
 
 @pytest.fixture(scope="module")

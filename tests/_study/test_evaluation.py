@@ -101,3 +101,13 @@ def test_an_empty_cell_has_no_limit():
     figures = rows(LABEL, "equalized_odds", label=label).measure(~LABEL)
     assert np.isnan(figures["limit"])
     assert np.isnan(figures["fairness"])
+
+
+@pytest.mark.parametrize(
+    ("constraint", "after"),
+    [("minimum_rate", 0.5), ("demographic_parity", 0.0)],  # no exact limit, 0 of 0
+)
+def test_lotteries_whose_limit_is_not_known_have_none(constraint, after):
+    group = np.where(np.arange(N) < 6, -1, GROUP)
+    figures = rows(LABEL, constraint, group=group).measure(np.where(group < 0, 0.5, after))
+    assert np.isnan(figures["limit"])

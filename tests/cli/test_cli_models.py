@@ -354,11 +354,18 @@ def test_an_onnx_model_without_probabilities(tmp_path):
         load_model(tmp_path / "m.onnx")
 
 
-@every_line("shape", [[None], [None, 1]])
-def test_an_onnx_model_of_one_score(tmp_path, shape):
+@every_line(
+    "shape, node, a, scores",
+    [
+        ([None], "Sigmoid", [0.0, 100.0], [0.5, 1.0]),
+        ([None, 1], "Sigmoid", [0.0, 100.0], [0.5, 1.0]),
+        ([None, 1], "Identity", [-0.5, 1.5], [-0.5, 1.5]),  # no probabilities, nor made some
+    ],
+)
+def test_an_onnx_model_of_one_score(tmp_path, shape, node, a, scores):
     onnx = pytest.importorskip("onnx")
     helper, proto = onnx.helper, onnx.TensorProto
-    nodes = [helper.make_node("Sigmoid", ["a"], ["s"])]
+    nodes = [helper.make_node(node, ["a"], ["s"])]
     nodes.append(
         helper.make_node("Identity", ["s"], ["score"])
         if len(shape) == 2
@@ -373,6 +380,6 @@ def test_an_onnx_model_of_one_score(tmp_path, shape):
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
     loaded = load_model(tmp_path / "m.onnx")
-    frame = pd.DataFrame({"other": ["x", "y"], "a": [0.0, 100.0]})
+    frame = pd.DataFrame({"other": ["x", "y"], "a": a})
     assert loaded.classes_.tolist() == [0, 1]
-    assert np.allclose(loaded.predict_proba(frame), [[0.5, 0.5], [0.0, 1.0]])
+    assert np.allclose(loaded.predict_proba(frame), [[1 - score, score] for score in scores])

@@ -6,6 +6,8 @@ import json
 import re
 from dataclasses import dataclass
 
+import narwhals as nw
+import polars as pl
 import pytest
 import typer
 from typer.main import get_command
@@ -19,6 +21,7 @@ from commod.cli._command import (
     with_defaults,
     with_options,
 )
+from commod.cli._rows import MOST_VALUES, _values
 from commod.exceptions import InputError
 from commod.metrics._constraint import CONSTRAINTS
 from tables_of_cases import every_line
@@ -159,3 +162,10 @@ def test_a_removed_option_names_its_successor(call, name):
     )
     debias = get_command(app).commands["debias"]
     assert names_in(REMOVED_OPTIONS[name]) <= {param.opts[0] for param in debias.params}
+
+
+def test_a_label_or_a_group_has_at_most_a_thousand_values():
+    frame = nw.from_native(pl.LazyFrame({"x": range(MOST_VALUES + 1)}))
+    assert sorted(_values(frame.head(MOST_VALUES), "x")) == list(range(MOST_VALUES))
+    with pytest.raises(InputError, match="has more than 1,000 values"):
+        _values(frame, "x")

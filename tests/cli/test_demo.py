@@ -132,6 +132,10 @@ def test_the_demo_says_what_was_asked_expected_and_measured(demo):
     assert f"P-rule of “low risk”: asked at least 0.8, expected {expected:.3f} on new" in text
     assert f"measured {measured:.3f} on {audit['n']:,} held-out people" in text
     assert expected >= command.TARGET
+    goal = command.TARGET * max(g["favorable_before"]["value"] for g in audit["groups"])
+    assert f"The target is 0.8, or {goal:.1%} here" in text
+    changes = audit["changes"]["n_changes"]
+    assert f"decision changes {changes} ({changes / audit['n']:.1%})" in text
 
 
 def test_the_demo_lists_the_strongest_terms_with_their_points(demo):

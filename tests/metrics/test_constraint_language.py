@@ -397,3 +397,7 @@ def test_a_constraint_is_neither_true_nor_false():
 def test_a_decimal_comma_is_named():
     with pytest.raises(InputError, match="a decimal has a point, not a comma"):
         parse_constraint("demographic parity >= 0,8")
+
+
+def test_the_sum_of_two_gaps_may_be_named():
+    assert parse_constraint("equalized odds sum <= 0.1") == EqualizedOdds(sum=0.1)

@@ -24,6 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from commod import COMMOD, Patch, ScoreColumn
 from commod.datasets import make_biased
 from commod.exceptions import CommodWarning, InputError
+from commod.patch.content import FurtherConstraint, FurtherReached
 from commod.patch.file import MAX_BYTES
 from quick_updates import quick_control
 from tables_of_cases import every_line
@@ -564,6 +565,10 @@ def test_two_patches_differ_in_words():
     refitted = replace(one.content, base=replace(one.content.base, digest="b" * 64))
     said = "The base model is another one of the same class (its fingerprint differs)."
     assert one.diff(Patch(refitted)) == [said]
+    asked = replace(one.content.asked, further=(FurtherConstraint("minimum_rate", 0.3),))
+    reached = replace(one.content.reached, further=(FurtherReached(0.2, 0.31),))
+    more = Patch(replace(one.content, asked=asked, reached=reached))
+    assert "Requested: further: none → minimum_rate 0.3." in one.diff(more)
     with pytest.raises(InputError, match="another Patch"):
         one.diff("patch.json")
 

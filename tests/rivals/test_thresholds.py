@@ -313,6 +313,7 @@ def test_a_cut_gives_as_many_positives_as_asked(scores, data):
     cut, share = _cut(np.array(scores), n_positive, 0.5)
     expected = sum(score > cut for score in scores) + share * scores.count(cut)
     assert expected == pytest.approx(n_positive)
+    assert share < 1  # people whom no draw decides lie on one side of the cut, not at it
 
 
 # ---------------------------------------------------------------------------------------------

@@ -408,3 +408,10 @@ def test_a_change_at_the_unit_distance_costs_one_wherever_some_distance_does(nea
     cost = lambda d: (1.0 - nearness) + nearness / mean * d  # noqa: E731
     near = mean * (1 + np.arange(-3, 4) * np.finfo(float).eps)  # a few units of the last digit
     assert cost(distance) == 1.0 or not (cost(near) == 1.0).any()
+
+
+@pytest.mark.usefixtures("few_point_rows")
+def test_more_counts_than_memory_holds_are_refused(monkeypatch):
+    monkeypatch.setattr(frame_cut, "MAX_COUNTS", 5)
+    with pytest.raises(InputError, match="have more than 5 lines"):
+        fit(engine="polars", **QUICK)
