@@ -305,8 +305,7 @@ def _ways(holder: Any, key: Any, random: Random) -> dict[str, Callable[[], None]
             ways["last bit"] = put(math.nextafter(value, math.inf))
         near = value + 1 if isinstance(value, int) else value + 0.01
         ways["a digit"] = put(near)
-        if value:  # -0 is the same number
-            ways["another sign"] = put(-value)
+        ways |= {"another sign": put(-value)} if value else {}  # -0 is the same number
         return {**ways, "a lot": put(value * 10 + 3), "text": put(str(value)), "none": put(None)}
     if isinstance(value, str):
         ways |= {"a word more": put(f"{value} not"), "cut": put(value[:-1]), "a number": put(1)}

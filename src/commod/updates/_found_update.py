@@ -45,6 +45,7 @@ from commod.scorecard import (
 )
 from commod.updates._alternatives import counted_alternatives
 from commod.updates._fit_rows import FitRows
+from commod.updates._interface import tell
 from commod.updates._problem import FitProblem, evidence_task
 
 MAX_REFINEMENTS = 8  # of the counts around a cut
@@ -249,6 +250,7 @@ def fit_direction(
     cards of all are compared.
     """
     settings = settings or problem.asked.settings
+    tell("searching points")
     raising_is_a_gain = problem.asked.raising_is_a_gain
     regression = Regression(evidence_task(problem, target, for_new=for_new))
     tried = [(problem, find_values(regression, settings))]
@@ -271,6 +273,7 @@ def fit_direction(
         best = ranks.index(min(ranks))
         kept, card = tried[best], cards[best]
     task = kept[1].found.task
+    tell("counting decisions")
     found = with_nearness(task, card, settings)
     others = [one for one in tried if one is not kept]
     alternatives = counted_alternatives(kept[0], task, found, others, settings)
