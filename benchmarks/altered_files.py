@@ -66,6 +66,8 @@ UNREAD = {
     "audit.limit.n_target*": SOMETIMES,
     "audit.proxies.*.difference*": SOMETIMES,
     "audit.quality.p_value": SOMETIMES,
+    "audit.request.alternatives*": "the sentence of a check states them, which is compared",
+    "audit.request.favorable_name": "without it the report shows the label, which is the name here",
     "audit.request.other_*": SOMETIMES,
     "audit.roc.groups.*.gap_*.area.*": SOMETIMES,
     "audit.roc.n_left_out": SOMETIMES,
@@ -302,7 +304,8 @@ def _ways(holder: Any, key: Any, random: Random) -> dict[str, Callable[[], None]
         if isinstance(value, float):
             ways["last bit"] = put(math.nextafter(value, math.inf))
         near = value + 1 if isinstance(value, int) else value + 0.01
-        ways |= {"a digit": put(near), "another sign": put(-value)}
+        ways["a digit"] = put(near)
+        ways |= {"another sign": put(-value)} if value else {}  # -0 is the same number
         return {**ways, "a lot": put(value * 10 + 3), "text": put(str(value)), "none": put(None)}
     if isinstance(value, str):
         ways |= {"a word more": put(f"{value} not"), "cut": put(value[:-1]), "a number": put(1)}

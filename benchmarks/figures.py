@@ -43,6 +43,7 @@ import pinned
 import promises
 import rival_speed
 import rnf_direction
+import signing
 import simpson
 import starts
 import unknown_groups
@@ -262,6 +263,9 @@ FIGURES: dict[str, Callable[[], None]] = {
     "heart": heart.heart,
     "heart-stable": heart_stable.heart_stable,
     "heart-new-rows": heart_new_rows.heart_new_rows,
+    "degenerate": signing.degenerate,
+    "worse-than-base": signing.worse_than_base,
+    "intervals": signing.intervals,
     "heart-lpp": heart_lpp.heart_lpp,
     "heart-blind": heart_blind.heart_blind,
     "training-rows": controlled.training_rows,

@@ -61,7 +61,7 @@ def test_files_and_functions_can_be_read_without_scrolling():
 
 
 # Ratchets: the size of the house. Lower them when it has shrunk; only a new feature may raise them.
-MOST_LINES, MOST_FILES, MOST_CLASSES = 40_877, 191, 404
+MOST_LINES, MOST_FILES, MOST_CLASSES = 40_900, 191, 404
 MOST_PARAMETERS = {ControlledDebiaser: 23, COMMOD: 16}  # of constructors, beside `estimator`
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
+
+from commod import ControlledDebiaser, ScoreColumn
+from commod.cli._options import Options
+from commod.cli._printing import Printer
+from commod.updates._interface import listening, tell
 
 pytest.importorskip("duckdb")
 
@@ -114,6 +120,24 @@ def test_rows_that_tested_a_promise_are_not_called_rows_of_the_fit(call, tmp_pat
     assert_pair(call, "tested.report.json")
     assert "the update was fitted on" not in out
     assert "600 rows given to the fit, half of them to test the promise" in out
+
+
+def test_a_command_shows_at_a_terminal_which_step_a_fit_is_at(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    shown, steps = Terminal(), []
+    update = ControlledDebiaser(ScoreColumn("f"), target_on="fit_rows")
+    rows = scored(300).drop(columns=["y"])
+    with listening(steps.append):
+        update.fit(rows.drop(columns=["race"]), sensitive_features=rows["race"])
+    assert steps == ["searching points", "counting decisions", "measuring the update"]
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stderr", shown)
+    with Printer(Options()).spinner("fitting"):
+        tell(steps[1])
+    assert "fitting: counting decisions" in shown.getvalue()
 
 
 def test_the_command_gives_the_hints_that_python_gives(call, tmp_path):

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
@@ -11,7 +12,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from commod import ControlledDebiaser, metrics
+from commod import ControlledDebiaser, ScoreColumn, metrics
 from commod._words.update import further_sentences
 from commod.datasets import load_compas, make_biased
 from commod.exceptions import (
@@ -292,6 +293,30 @@ def test_a_user_who_knows_silences_the_warning_by_its_category(forest):
         update.fit(rows.data, rows.target, sensitive_features=rows.sensitive_features)
     assert "If the base model has seen the fit rows" in update.status_
     assert "silence" not in update.status_
+
+
+@pytest.mark.parametrize("is_column", [True, False])
+def test_scores_of_seen_rows_are_noticed_at_any_threshold_and_in_a_column(is_column):
+    rng = np.random.default_rng(5)
+    X, y = pd.DataFrame(rng.normal(size=(800, 4)), columns=list("abcd")), rng.random(800)
+    y = (X["a"] + 3 * y > 2.2).to_numpy()
+    model = RandomForestClassifier(30, min_samples_leaf=2, random_state=0).fit(X[:400], y[:400])
+    group = X["b"] + rng.normal(size=800) > 0
+    column = X.assign(score=model.predict_proba(X)[:, 1])
+    data, estimator = (column, ScoreColumn("score")) if is_column else (X, model)
+    update = ControlledDebiaser(estimator, target=0.7, threshold=0.22, borderline=0)
+
+    def fit(rows):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            update.fit(data[rows], y[rows], sensitive_features=group[rows])
+        return [str(one.message) for one in caught if one.category is SeenRowsWarning]
+
+    (told,) = fit(slice(400))
+    assert "models that have not seen a row have" in told
+    assert ("area under the ROC curve" in told) is is_column
+    assert "its own optimism there is not corrected" in update.status_
+    assert fit(slice(400, None)) == [] and "optimism" not in update.status_
 
 
 def test_other_values_are_refused():

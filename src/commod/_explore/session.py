@@ -41,8 +41,9 @@ from commod.edit import find_terms
 from commod.exceptions import CommodError, InputError
 from commod.metrics._constraint import CONSTRAINTS
 from commod.updates._edit import EditPlan, read_plan
+from commod.updates._interface import listening
 from commod.updates._targeted import CHOICES as CONTROLLED
-from commod.updates._targeted import listening, set_target
+from commod.updates._targeted import set_target
 from commod.updates.controlled import ControlledDebiaser
 
 MAX_DRAFTS = 200  # steps that somebody can return to

@@ -105,12 +105,20 @@ class Printer:
             yield lambda share: bar.update(number, completed=share)
 
     def spinner(self, task: str) -> AbstractContextManager[Any]:
-        """Return a block that shows a running task whose end cannot be foreseen."""
-        if not self._shows_progress:
-            return nullcontext()
+        """Return a block that shows a running task whose end cannot be foreseen, with its step."""
+        return self._steps(task) if self._shows_progress else nullcontext()
+
+    @contextmanager
+    def _steps(self, task: str) -> Iterator[None]:
         from rich.console import Console
 
-        return Console(stderr=True).status(task)
+        from commod.updates._interface import listening
+
+        with (
+            Console(stderr=True).status(task) as status,
+            listening(lambda step: status.update(f"{task}: {step}")),
+        ):
+            yield
 
     @contextmanager
     def library_call(self) -> Iterator[None]:

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
-from commod._data.arrays import Floats, Mask
+from commod._data.arrays import Codes, Floats, Mask
 from commod._data.base_model import BaseScores, training_signs
 from commod._data.encoding import Encoding, NumericTerms, TermTable
 from commod._evidence.cut import Path, Stop, path_of, stop_on
@@ -27,7 +28,7 @@ from commod._evidence.search import (
     recounted,
     with_nearness,
 )
-from commod._evidence.task import N_FOLDS, EvidenceTask, with_bounds
+from commod._evidence.task import N_FOLDS, Caps, EvidenceTask, with_bounds
 from commod._record.costs import CountedUpdate
 from commod._solvers.concepts import Concepts, by_column
 from commod._solvers.threads import single_blas_thread
@@ -44,10 +45,14 @@ from commod.scorecard import (
 )
 from commod.updates._alternatives import counted_alternatives
 from commod.updates._fit_rows import FitRows
+from commod.updates._interface import tell
 from commod.updates._problem import FitProblem, evidence_task
 
 MAX_REFINEMENTS = 8  # of the counts around a cut
+MOST_BESIDE_CAPS = 2.0  # times the changes of the update without caps
 N_CONCEPTS = 2  # that a scorecard is split into, by whole raw columns
+MIN_AREA = 0.97  # of scores that may be too good to be of new people
+MOST_LEFT = 0.1  # of the wrongly ordered pairs of models that have not seen the row
 MIN_EXCESS = 0.05  # of the accuracy over that of models that have not seen the row
 N_ERRORS = 3.0  # standard errors of the excess
 MAX_ROWS = 5000  # that models are compared on
@@ -198,11 +203,37 @@ def fit_update(problem: FitProblem, people: AllPeople | None = None) -> FittedUp
     """
     with single_blas_thread:
         for_new = (problem if people is None else people.problem).for_new
-        fitted = fit_direction(problem, problem.asked.target, for_new=for_new)
+        fitted = fit_within_caps(problem, for_new=for_new)
         optimism = optimism_text(problem, fitted.task) if for_new else ""
         if people is not None:
             fitted = counted_update(fitted, people)
         return with_expectation(fitted._replace(optimism=optimism))
+
+
+def fit_within_caps(problem: FitProblem, *, for_new: bool) -> FittedUpdate:
+    """Return the update that a problem asks for.
+
+    Where its caps keep the target out of reach, it has at most MOST_BESIDE_CAPS times the changes
+    of the update without caps: more would be a price without the target.
+    """
+    asked = problem.asked
+    fitted = fit_direction(problem, asked.target, for_new=for_new)
+    if fitted.found.stop.is_reached or asked.settings.is_budget or asked.caps == Caps():
+        return fitted
+    free = replace(problem, asked=replace(asked, caps=Caps()))
+    default = fit_direction(free, asked.target, for_new=for_new)
+    most = MOST_BESIDE_CAPS * min(_changes_of(default))
+    if max(_changes_of(fitted)) <= most:
+        return fitted
+    caps = replace(asked.caps, changes=most / fitted.n_people)
+    within = replace(problem, asked=replace(asked, caps=caps))
+    smaller = fit_direction(within, asked.target, for_new=for_new)
+    return smaller._replace(problem=replace(smaller.problem, asked=asked))
+
+
+def _changes_of(fitted: FittedUpdate) -> tuple[float, float]:
+    """Return how many people change, on values of other folds and on the fit rows."""
+    return fitted.found.stop.n_changed, float(fitted.task.people[fitted.changed].sum())
 
 
 def fit_direction(
@@ -219,6 +250,7 @@ def fit_direction(
     cards of all are compared.
     """
     settings = settings or problem.asked.settings
+    tell("searching points")
     raising_is_a_gain = problem.asked.raising_is_a_gain
     regression = Regression(evidence_task(problem, target, for_new=for_new))
     tried = [(problem, find_values(regression, settings))]
@@ -241,6 +273,7 @@ def fit_direction(
         best = ranks.index(min(ranks))
         kept, card = tried[best], cards[best]
     task = kept[1].found.task
+    tell("counting decisions")
     found = with_nearness(task, card, settings)
     others = [one for one in tried if one is not kept]
     alternatives = counted_alternatives(kept[0], task, found, others, settings)
@@ -479,18 +512,24 @@ def card_of_points(
 def optimism_text(problem: FitProblem, task: EvidenceTask) -> str:
     """Return what is known about a base model that has seen the fit rows; empty if it has not.
 
-    A finding that rests on the accuracy is also a warning. Nothing is found where the base model
-    may have read other columns: with a `ScoreColumn` and with locked columns.
+    A finding is also a warning. The base model may have read other columns, with a `ScoreColumn`
+    and with locked columns. Then only scores that are implausibly good tell.
     """
-    if problem.asked.model_reads_others:
-        return ""
     rows = problem.rows
-    excess = accuracy_excess(rows, task)
-    if excess is None:
+    if problem.asked.model_reads_others and not score_area(rows) >= MIN_AREA:
         return ""
-    base, others = excess
+    unseen = unseen_predictions(rows, task)
+    if unseen is None:
+        return ""
+    if problem.asked.model_reads_others:
+        name, figures = "area under the ROC curve", implausible_areas(rows, *unseen)
+    else:
+        name, figures = "accuracy", accuracy_excess(rows, *unseen)
+    if figures is None:
+        return ""
+    base, others = figures
     text = (
-        f"The base model has an accuracy of {base:.3f} on the fit rows, and models that have not "
+        f"The base model has an {name} of {base:.3f} on the fit rows, and models that have not "
         f"seen a row have {others:.3f}. If the base model has seen the fit rows, {NOT_CORRECTED}."
     )
     if not training_signs(rows.base, rows.label):  # another warning names these
@@ -499,11 +538,10 @@ def optimism_text(problem: FitProblem, task: EvidenceTask) -> str:
     return text
 
 
-def accuracy_excess(rows: FitRows, task: EvidenceTask) -> tuple[float, float] | None:
-    """Return the accuracy of the base model and that of models that have not seen a row.
+def unseen_predictions(rows: FitRows, task: EvidenceTask) -> tuple[Codes, Floats] | None:
+    """Return rows, and what models that have not seen them predict; of many rows, a part.
 
-    The models are ridge regressions of the label on the terms. None where the base model is not
-    better than chance explains, or where labels are unknown. On many rows, a part is compared.
+    The models are ridge regressions of the label on the terms. None where labels are unknown.
     """
     if rows.label is None or task.terms.n_terms > MAX_TERMS:
         return None
@@ -517,6 +555,18 @@ def accuracy_excess(rows: FitRows, task: EvidenceTask) -> tuple[float, float] | 
         seen, own = terms[fold != f], fold == f
         solution = np.linalg.solve(seen.T @ seen + penalty, seen.T @ label[fold != f])
         predicted[own] = terms[own] @ solution
+    return compared, predicted
+
+
+def accuracy_excess(
+    rows: FitRows, compared: Codes, predicted: Floats
+) -> tuple[float, float] | None:
+    """Return the accuracy of the base model, and that of predictions for the `compared` rows.
+
+    None where the base model is not better than chance explains.
+    """
+    assert rows.label is not None
+    label = rows.label[compared]
     share = rows.weight[compared] / rows.weight[compared].sum()
     is_right = rows.base.decisions[compared] == label
     excess = is_right * 1.0 - ((predicted > 0.5) == label)
@@ -526,3 +576,36 @@ def accuracy_excess(rows: FitRows, task: EvidenceTask) -> tuple[float, float] | 
         return None
     base = float(share @ is_right)
     return base, base - mean
+
+
+def implausible_areas(
+    rows: FitRows, compared: Codes, predicted: Floats
+) -> tuple[float, float] | None:
+    """Return the areas under the curve of the base score, and of predictions for its rows.
+
+    None where the score orders the labels no better than more columns could explain.
+    """
+    assert rows.label is not None
+    base, others = score_area(rows), area(predicted, rows.label[compared])
+    return (base, others) if 1 - base <= MOST_LEFT * (1 - max(others, 0.5)) else None
+
+
+def score_area(rows: FitRows) -> float:
+    """Return the area under the ROC curve of the base score; NaN where it is not defined."""
+    if rows.label is None:
+        return float("nan")
+    return area(rows.base.for_positive.scores, rows.label)
+
+
+def area(scores: Floats, label: Mask) -> float:
+    """Return the area under the ROC curve of scores; NaN where all labels are alike.
+
+    Examples
+    --------
+    >>> area(np.array([0.1, 0.4, 0.4, 0.9]), np.array([False, False, True, True]))
+    0.875
+    """
+    n = int(label.sum())
+    n_pairs = n * (len(label) - n)
+    above = float(rankdata(scores)[label].sum()) - n * (n + 1) / 2
+    return above / n_pairs if n_pairs else float("nan")

@@ -16,6 +16,7 @@ import copy
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, NamedTuple, Protocol, Self
@@ -294,3 +295,36 @@ def _bar(label: str, unit: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task(label, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+# ---------------------------------------------------------------------------------------------
+# Tell which step a fit is at
+
+
+Listener = Callable[[str], None]
+_listener: ContextVar[Listener | None] = ContextVar("commod_steps", default=None)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Let `listener` hear the steps of all fits of this thread inside the block.
+
+    Examples
+    --------
+    >>> with listening(print):
+    ...     tell("measuring the update")
+    measuring the update
+    >>> tell("nobody hears this")
+    """
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def tell(step: str) -> None:
+    """Tell the listener that a step begins."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(step)

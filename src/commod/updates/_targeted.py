@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Self, TypeVar
 
@@ -44,7 +42,7 @@ from commod.updates._found_update import (
     found_card,
     ratio_on,
 )
-from commod.updates._interface import read_numbers
+from commod.updates._interface import read_numbers, tell
 from commod.updates._problem import (
     Asked,
     FitProblem,
@@ -66,8 +64,6 @@ MOVED = {  # attributes of version 0.2, and where they are now
     "unknown_interval_": "unknown_groups_",
 }
 Targeted = TypeVar("Targeted", bound="TargetedUpdate")
-Listener = Callable[[str], None]
-_listener: ContextVar[Listener | None] = ContextVar("commod_steps", default=None)
 
 
 class TargetedUpdate(RatioUpdate):
@@ -458,31 +454,6 @@ def checked_targets(update: TargetedUpdate, targets: Any) -> list[float] | None:
     for target in targets or ():
         set_target(clone(update), target)._check_parameters()
     return targets
-
-
-@contextmanager
-def listening(listener: Listener) -> Iterator[None]:
-    """Let `listener` hear the steps of all fits of this thread inside the block.
-
-    Examples
-    --------
-    >>> with listening(print):
-    ...     tell("measuring the update")
-    measuring the update
-    >>> tell("nobody hears this")
-    """
-    token = _listener.set(listener)
-    try:
-        yield
-    finally:
-        _listener.reset(token)
-
-
-def tell(step: str) -> None:
-    """Tell the listener that a step begins."""
-    listener = _listener.get()
-    if listener is not None:
-        listener(step)
 
 
 # ---------------------------------------------------------------------------------------------
