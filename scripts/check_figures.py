@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 CODE = ("src", "benchmarks", "experiments", ":!experiments/results")
 VERSION_LINE = "^__version__ = "
 COMMIT = re.compile(
-    r"(?P<measured>Measured [^\n]*?, )?\bcommit `?(?P<prose>[0-9a-f]{7,40})\b"
+    r"(?P<measured>[Mm]easured [^\n]*?, )?\bcommit `?(?P<prose>[0-9a-f]{7,40})\b"
     r"|^\|[^\n]*\| (?P<cell>[0-9a-f]{7,40})(?P<changed> with local changes)? \|",
     re.MULTILINE,
 )

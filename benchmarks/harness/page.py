@@ -61,8 +61,9 @@ def _pictures(rows: dict[str, Any] | None, paper: dict[str, Any] | None) -> list
         blocks += [
             "**How few changes?** The smallest share of changed decisions with which each method "
             "reaches a P-rule, on test rows, at any accuracy. Means over splits "
-            f"({splits}), by `make paper` on commit {paper['commit']}. No method can be below the "
-            "black bars. [The paper, reproduced](paper.md) has the numbers and the other tables.",
+            f"({splits}), measured by `make paper`, commit {paper['commit']}. No method can be "
+            "below the black bars. [The paper, reproduced](paper.md) has the numbers and the other "
+            "tables.",
             f"![Changes against the P-rule on three tables, with the exact limit]({CHANGES})",
         ]
     return blocks

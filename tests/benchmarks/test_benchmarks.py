@@ -290,7 +290,7 @@ def test_the_page_opens_with_time_against_rows_and_changes_against_the_p_rule():
     text = page(make_parts(fit=[2.0], copy=[1.0]), [ratio(bar=3.0)], paper=paper)
     opening = text.split("## ", 1)[0]
     assert opening.index(PICTURE) < opening.index(CHANGES)
-    assert f"by `make paper` on commit {paper['commit']}" in opening
+    assert f"measured by `make paper`, commit {paper['commit']}" in opening
     assert "10 of Law School, 10 of COMPAS, 3 of Adult" in opening
     assert text.count(PICTURE) == text.count(CHANGES) == 1
 

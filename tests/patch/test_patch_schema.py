@@ -24,6 +24,7 @@ from quick_updates import quick_control
 from tables_of_cases import every_line
 
 STORED = sorted((Path(__file__).parent / "stored").glob("*.json"))
+OLDEST = [path for path in STORED if json.loads(path.read_text("utf-8"))["schema"][-1] == "1"]
 DIGEST = "a" * 64
 
 
@@ -42,10 +43,9 @@ def as_file(patch, version):
     return {**plain, "digest": content_digest(patch.content, version)}
 
 
-@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", OLDEST, ids=lambda path: path.stem)
 def test_a_file_of_version_1_is_upgraded_and_saved_as_version_3(path, tmp_path):
     text = path.read_text("utf-8")
-    assert json.loads(text)["schema"] == "commod.patch/1"
     patch = Patch.load(path, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
     content = patch.content
     assert content.schema == SCHEMA == "commod.patch/3"
