@@ -47,6 +47,46 @@ html_math_renderer = "mathml"  # no script, no font, no other host
 # -- the reference -------------------------------------------------------------------------------
 
 autosummary_generate = [f"reference/{page.name}" for page in (HERE / "reference").glob("*.md")]
+autosummary_context = {  # types of results, described on the page of what returns them
+    "results": {
+        "commod.ControlledDebiaser": [
+            "commod.updates.ChangedDecisions",
+            "commod.edit.EditRecord",
+            "commod.edit.EditFigures",
+        ],
+        "commod.Patch": ["commod.patch.PatchCounts", "commod.patch.Verification"],
+        "commod.audit": ["commod.Ledger"],
+        "commod.bounds.best_fairness": ["commod.bounds.BestFairness"],
+        "commod.bounds.blind_changes": ["commod.bounds.BlindChanges"],
+        "commod.bounds.minimal_changes": ["commod.bounds.MinimalChanges"],
+        "commod.bounds.minimal_cost": ["commod.bounds.MinimalCost"],
+        "commod.bounds.minimal_expected_changes": ["commod.bounds.ExpectedChanges"],
+        "commod.compare": ["commod.Comparison"],
+        "commod.constraints.parse_constraint": [
+            "commod.constraints.FairnessConstraint",
+            "commod.constraints.AllOf",
+        ],
+        "commod.explain": ["commod.Explanation"],
+        "commod.explore": ["commod.Explorer"],
+        "commod.frontier": ["commod.Frontier"],
+        "commod.metrics.compare_roc_curves": [
+            "commod.metrics.RocComparison",
+            "commod.metrics.RocGap",
+        ],
+        "commod.metrics.count_changes": ["commod.metrics.ChangeCounts"],
+        "commod.metrics.group_rates": ["commod.metrics.GroupRates"],
+        "commod.metrics.outscoring_probability": [
+            "commod.metrics.OutscoringProbability",
+            "commod.metrics.PairShare",
+        ],
+        "commod.metrics.score_agreement": ["commod.metrics.ScoreAgreement"],
+        "commod.rivals.Rival": ["commod.rivals.RivalFitRows", "commod.rivals.DecisionRows"],
+        "commod.rivals.lineup": ["commod.rivals.Lineup"],
+        "commod.scorecard.Scorecard": ["commod.scorecard.EvidenceRule"],
+        "commod.stability": ["commod.Stability"],
+        "commod.verify_report": ["commod._reporting.pair.ReportVerification"],
+    }
+}
 autosummary_filename_map = {  # some file systems take `audit` and `Audit` for the same name
     f"commod.{name}": f"commod.{name}-function" for name in ("audit", "frontier", "stability")
 }

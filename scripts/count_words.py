@@ -15,7 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-WRITTEN_BY_COMMANDS = ("docs/benchmarks.md", "docs/figures.md", "docs/paper.md")  # by `make …`
+WRITTEN_BY_COMMANDS = (  # by `make …`, or by a script that the page names
+    *("docs/benchmarks.md", "docs/figures.md", "docs/licences.md", "docs/paper.md"),
+)
 GENERATED = ("docs/_build", "docs/gallery", "docs/reference/generated")
 FENCE = re.compile(r"^(`{3,})([^\n]*)\n(.*?)^\1`*$", re.MULTILINE | re.DOTALL)
 LINK_TARGET = re.compile(r"\]\([^)]*\)")

@@ -81,7 +81,9 @@ _MODULES = (
     "scorecard",
 )
 
-__all__ = [*_HOMES, *_MODULES, "__version__"]
+_RESULTS = {"Comparison", "Explanation", "Explorer", "Frontier", "Ledger", "Stability"}  # for types
+
+__all__ = [*(name for name in _HOMES if name not in _RESULTS), *_MODULES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:

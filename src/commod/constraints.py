@@ -5,7 +5,9 @@ conditional on a column, and ``A & B`` joins constraints. A text means the same:
 "demographic parity >= 0.8 within department".
 """
 
-from commod.metrics._language import AllOf, FairnessConstraint, Maximum, Minimum, Parity
+from commod.metrics._language import AllOf as AllOf
+from commod.metrics._language import FairnessConstraint as FairnessConstraint
+from commod.metrics._language import Maximum, Minimum, Parity
 from commod.metrics._named_constraints import (
     AccuracyParity,
     DemographicParity,
@@ -22,11 +24,9 @@ from commod.metrics._named_constraints import (
 
 __all__ = [
     "AccuracyParity",
-    "AllOf",
     "DemographicParity",
     "EqualizedOdds",
     "ErrorRatio",
-    "FairnessConstraint",
     "FalsePositiveRateParity",
     "Maximum",
     "Minimum",

@@ -29,22 +29,19 @@ from commod._record.edits import (
     Cap,
     Drop,
     Edit,
-    EditFigures,
-    EditRecord,
     Lock,
     Merge,
     Round,
     SetPoints,
 )
+from commod._record.edits import EditFigures as EditFigures
+from commod._record.edits import EditRecord as EditRecord
 from commod._text import did_you_mean, list_names, n_of, shown
 from commod.exceptions import InputError
 
 __all__ = [
     "Cap",
     "Drop",
-    "Edit",
-    "EditFigures",
-    "EditRecord",
     "Lock",
     "Merge",
     "Round",

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from commod._text import visible
 
+__all__ = [
+    *("BaseModelError", "CommodError", "DatasetError", "InputError"),
+    *("BaseModelWarning", "CommodWarning", "DataWarning", "ScoreOrderWarning"),
+    *("SeenRowsWarning", "TargetWarning", "TrainingWarning"),
+]
+
 
 class CommodError(Exception):
     """Base class of every error that commod raises on purpose.
@@ -26,6 +32,8 @@ class CommodError(Exception):
 
 class InputError(CommodError, ValueError):
     """The caller passed something that cannot be used; the message says how to correct it.
+
+    An object of a type that commod does not read is a `TypeError`, too.
 
     Parameters
     ----------
@@ -176,6 +184,8 @@ class DataWarning(CommodWarning):
 
 class TrainingWarning(CommodWarning):
     """Training was interrupted, or collapsed to decisions that are all the same.
+
+    An interruption has its own kind, `InterruptionWarning`.
 
     Examples
     --------

@@ -24,7 +24,7 @@ from commod._data.encoding import (
 from commod._text import Table, first_rows, number, snippet, visible
 from commod._text import points as signed_points
 
-__all__ = ["EvidenceRule", "Scorecard"]
+__all__ = ["Scorecard"]
 
 if TYPE_CHECKING:
     from commod._data.base_model import BaseScores

@@ -7,23 +7,20 @@ whole numbers and exact fractions, and hold for any method that changes these ro
 They correct the paper's theory where it is wrong in print; the notes of each function say where.
 """
 
-from commod.bounds._blind import BlindChanges, blind_changes
-from commod.bounds._cheapest import MinimalCost, minimal_cost
+from commod.bounds._blind import BlindChanges as BlindChanges
+from commod.bounds._blind import blind_changes
+from commod.bounds._cheapest import MinimalCost as MinimalCost
+from commod.bounds._cheapest import minimal_cost
+from commod.bounds._limits import BestFairness as BestFairness
+from commod.bounds._limits import ExpectedChanges as ExpectedChanges
+from commod.bounds._limits import MinimalChanges as MinimalChanges
 from commod.bounds._limits import (
-    BestFairness,
-    ExpectedChanges,
-    MinimalChanges,
     best_fairness,
     minimal_changes,
     minimal_expected_changes,
 )
 
 __all__ = [
-    "BestFairness",
-    "BlindChanges",
-    "ExpectedChanges",
-    "MinimalChanges",
-    "MinimalCost",
     "best_fairness",
     "blind_changes",
     "minimal_changes",

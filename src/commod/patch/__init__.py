@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from commod.patch.frames import PatchCounts
+from commod.patch.frames import PatchCounts as PatchCounts
 from commod.patch.patch import Patch
 
 if TYPE_CHECKING:
-    from commod.patch.verification import Verification
+    from commod.patch.verification import Verification as Verification
 
-__all__ = ["Patch", "PatchCounts", "Verification"]
+__all__ = ["Patch"]
 
 
 def __getattr__(name: str) -> Any:

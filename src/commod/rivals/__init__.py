@@ -32,8 +32,10 @@ method                           what it does                                 at
 one parameter `strength`; 0 changes nothing.
 """
 
+from commod.rivals._lineup import Lineup as Lineup
 from commod.rivals._lineup import lineup
-from commod.rivals._rows import DecisionRows, RivalFitRows
+from commod.rivals._rows import DecisionRows as DecisionRows
+from commod.rivals._rows import RivalFitRows as RivalFitRows
 from commod.rivals.adversarial_debiasing import AdversarialDebiasing
 from commod.rivals.base import AwareRival, Rival, check_rival, fit_strengths
 from commod.rivals.calibrated_equalized_odds import CalibratedEqualizedOdds
@@ -64,7 +66,6 @@ __all__ = [
     "AwareRival",
     "BayesPlugIn",
     "CalibratedEqualizedOdds",
-    "DecisionRows",
     "FairProjection",
     "FairScoreTransformer",
     "IndividualGroupDebiasing",
@@ -75,7 +76,6 @@ __all__ = [
     "RejectOption",
     "RelaxedThresholdOptimizer",
     "Rival",
-    "RivalFitRows",
     "ThresholdOptimizer",
     "WassersteinLogisticRegression",
     "WassersteinPostProcessing",

@@ -52,6 +52,11 @@ class Lineup(dict[str, BaseUpdate]):
     ----------
     left_out : dict of str to str
         Why each other method of this library is left out.
+
+    Examples
+    --------
+    >>> Lineup({}, {"FCGP": "It compares two groups."}).left_out["FCGP"]
+    'It compares two groups.'
     """
 
     def __init__(self, methods: Mapping[str, BaseUpdate], left_out: Mapping[str, str]) -> None:
