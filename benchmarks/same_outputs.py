@@ -259,8 +259,9 @@ def run_command(line: str) -> dict[str, Any]:
             main()
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    # Neither what starts Python nor whether two files were made in the same second is compared.
-    changing = re.compile(r"python -m [\w.]+(?=\.commod)\.|created: .*\n")
+    # Neither what starts Python nor whether two files were made in the same second is compared. The
+    # second is among the fields of a report's copy of the patch, of which some are listed.
+    changing = re.compile(r"python -m [\w.]+(?=\.commod)\.|^created: .*\n|^patch[.:].*\n", re.M)
     printed = [changing.sub("", text.getvalue()) for text in (out, err)]
     return {"code": code, "out": printed[0], "err": printed[1]}
 
