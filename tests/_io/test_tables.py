@@ -234,6 +234,7 @@ RAGGED = "a,b\n1,2\n\n"
         ("a,b\n1,é\n".encode("utf-16"), "begins like text in UTF-16.*--csv encoding=utf-16"),
         ("a,b\n1,é\n".encode("utf-16-le"), "NUL byte"),
         (b"a,b\n1,x\0y\n", "byte 8, in line 2, is a NUL byte"),
+        (b"\0a,b\n1,x\n", "byte 1, in line 1, is a NUL byte"),
         (b"a,b\n1," + b"x" * 3_000_000 + b"\n", r"more than 2,000,000 characters \(line 2\)"),
         (b"a,b\r\n1,2\n3,4\r\n", "mixes line ends"),
         (b"PAR1\x15\x04", "is a Parquet file, not text"),

@@ -19,6 +19,7 @@ from sklearn.linear_model import LogisticRegression
 
 import commod
 from commod import ControlledDebiaser, Patch, ScoreColumn, metrics
+from commod.cli._tables import patch_column_kinds
 from commod.updates import _candidates
 from quick_updates import quick_control
 from tables_of_cases import every_line
@@ -42,6 +43,15 @@ def fitted_patch(update):
     table = people(2000, 0)
     X = table.drop(columns=["y", "race"])
     return update.fit(X, table["y"], sensitive_features=table["race"]).to_patch()
+
+
+def test_a_column_of_a_file_has_the_kind_that_the_patch_says(patch_file):
+    """Towns in a batch may all look like numbers, and labels like text."""
+    patch = Patch.load(patch_file)
+    numbers = {column.name for column in patch.content.ratio.columns} - {"town"}
+    expected = dict.fromkeys([*numbers, "f", "y"], "number") | {"town": "text"}
+    assert patch_column_kinds(patch, "f", "y") == expected and len(numbers) > 1
+    assert "y" not in patch_column_kinds(patch, "f")
 
 
 def assert_one_sentence(outcome, *words):

@@ -296,3 +296,12 @@ def test_spark_debiases_as_duckdb_does(lake, call, spark):
     digests = [one["audit"]["provenance"]["data_digest"] for one in said.values()]
     assert digests[0] == digests[1]
     assert spark.sql("SELECT 1 AS one").count() == 1  # a session of others is not stopped
+
+
+def test_split_rows_of_an_engine_are_counted_as_they_are_shared_out():
+    people = duckdb.sql("SELECT i AS id FROM range(4000) AS t(i)")
+    rows = _rows.FrameRows(Options(key="id"), people, (), [], None, (), (), n_rows=4000)
+    fit, test = rows.split(0.25, seed=0)
+    assert (fit.n_rows, test.n_rows) == (3000, 1000)
+    assert len(nw.from_native(test.frame).collect()) == pytest.approx(test.n_rows, rel=0.1)
+    assert rows.split(0.0, seed=0) == (rows, rows)
