@@ -22,7 +22,7 @@ from sklearn.base import clone
 import commod
 from commod import ControlledDebiaser, ScoreColumn
 from commod._explore import views
-from commod._explore.edits import PeopleOfFit, without_warnings
+from commod._explore.edits import PeopleOfFit, build, without_warnings
 from commod._explore.server import open_session, with_html
 from commod._explore.session import VersionConflictError
 from commod.constraints import DemographicParity, MinimumRate
@@ -287,6 +287,18 @@ def test_edits_are_recorded_with_their_author_in_the_saved_patch_and_report(tmp_
     report = files["report.html"].decode()
     assert saved["sha256"] in report and "saved by Ben" in report
     assert "Ada &lt;b&gt;" in report and "Ada <b>" not in report
+
+
+def test_saving_waits_for_no_edit_but_the_last(monkeypatch):
+    built = []
+    monkeypatch.setattr(
+        "commod._explore.draft.build", lambda *given: built.append(given[2].note) or build(*given)
+    )
+    session = session_of()
+    for version, note in enumerate("abb", start=1):
+        session.edit(version, {"age": version / 100}, by="Ada", note=note)
+    assert built == ["a"]
+    assert [record.note for record in session.update.edits_] == built == ["a", "b"]
 
 
 def made_by(code):

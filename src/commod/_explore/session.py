@@ -166,7 +166,9 @@ class Session:
         self._has_moved = True
         with self._lock:
             self._check_version(version)
-            self._append(self._edited(plan))
+            draft = self._edited(plan)
+            draft.base.built(draft.plans[:-1])  # saving need not wait for edits that are complete
+            self._append(draft)
             return self.state()
 
     def go(self, version: Any, place: Any) -> dict[str, Any]:
@@ -283,8 +285,7 @@ class Session:
 
     def terms(self, search: Any = "") -> dict[str, Any]:
         """Return the terms of the scorecard whose name contains some text."""
-        words = _text(search, "search") or ""
-        return {"card": views.terms_view(self.draft, self._earlier, words)}
+        return {"card": views.terms_view(self.draft, self._earlier, _text(search, "search") or "")}
 
     def segments(self) -> dict[str, Any]:
         """Return rules that describe who changes."""
@@ -292,9 +293,7 @@ class Session:
 
     def differences(self) -> dict[str, Any]:
         """Return rules that describe whom the present draft and the kept one decide differently."""
-        return self._slower_part(
-            "differences", lambda draft: views.differences_view(self._kept, draft)
-        )
+        return self._slower_part("differences", partial(views.differences_view, self._kept))
 
     def trade_off(self) -> dict[str, Any]:
         """Return changes against fairness with the present point."""
