@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from commod._data.arrays import Codes, Floats, Mask
 from commod._data.base_model import BaseScores, training_signs
@@ -35,6 +34,7 @@ from commod._solvers.threads import single_blas_thread
 from commod._words.update import LEVEL
 from commod.exceptions import SeenRowsWarning
 from commod.metrics._constraint import Constraint
+from commod.metrics._roc import score_cells
 from commod.scorecard import (
     UNREACHED_CUT,
     AllowedChanges,
@@ -605,7 +605,6 @@ def area(scores: Floats, label: Mask) -> float:
     >>> area(np.array([0.1, 0.4, 0.4, 0.9]), np.array([False, False, True, True]))
     0.875
     """
-    n = int(label.sum())
-    n_pairs = n * (len(label) - n)
-    above = float(rankdata(scores)[label].sum()) - n * (n + 1) / 2
-    return above / n_pairs if n_pairs else float("nan")
+    (cells,) = score_cells(scores, label, np.zeros(len(scores), np.intp), 1)
+    value = cells.area(LEVEL).value
+    return float("nan") if value is None else value
